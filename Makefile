@@ -1,0 +1,62 @@
+# make            the environment in .venv, with the tested versions (constraints.txt)
+# make reproduce  quick reproduction of every paper: figures, claims, one HTML report
+# make test       the whole gate: lint, docs, tests
+# make lint | docs | pages | bench | clean
+
+PYTHON ?= python3
+VENV   ?= .venv
+REPORT ?= report
+PIP    := pip==26.3
+
+BIN := $(VENV)/bin
+RUN := $(VENV)/.ready-to-run
+DEV := $(VENV)/.ready-to-develop
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
+
+.PHONY: install develop reproduce test lint docs pages bench clean
+install: $(RUN)
+develop: $(DEV)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "tutelage needs Python 3.11 or newer; '$(PYTHON)' is not. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "'$(PYTHON) -m venv' failed. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@# Dependency groups (pip install --group) need pip 25.1; a fresh environment may hold an older one.
+	$(BIN)/python -m pip install --quiet --upgrade "$(PIP)"
+
+$(RUN): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) . --group dev
+	@touch $(RUN) $@
+
+reproduce: $(RUN)
+	$(BIN)/tutelage reproduce --quick --out $(REPORT)
+
+test: lint docs
+	$(BIN)/python -m pytest -n 2
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pages made from the software itself; a test says when they are out of date.
+pages: $(DEV)
+	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_papers.py
+	$(BIN)/python docs/make_api.py
+
+bench: $(DEV)
+	$(INSTALL) ".[bench]"
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(REPORT) site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

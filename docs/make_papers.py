@@ -1,0 +1,75 @@
+"""Writes docs/papers/NAME-reference.md from each paper's settings, figures and claims."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tutelage import papers
+from tutelage.papers.paper import Paper
+from tutelage.present.parameters import parameters
+from tutelage.present.plain import number, plain
+
+FOLDER = Path(__file__).parent / "papers"
+
+
+def cell(text: object) -> str:
+    """Text that cannot break a table; what stands between backticks is code already."""
+    parts = " ".join(str(text).split()).replace("|", "\\|").split("`")
+    parts[::2] = [re.sub(r"([*_])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head), *(" | ".join(row) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def page(paper: Paper) -> str:
+    settings = [
+        (code(p.name), cell(p.kind), cell(number(plain(p.default))), cell(p.bounds), cell(p.description))
+        for p in parameters(paper.settings)
+    ]
+    figures = [(code(f.id), cell(f.title), "new here" if f.ours else "") for f in paper.figures]
+    claims = [
+        (cell(c.id), cell(c.where), cell(c.statement) + (" *(new here)*" if c.ours else ""), cell(c.expected.value))
+        for c in paper.claims
+    ]
+    return f"""# {paper.name}: settings, figures and claims
+
+<!-- Made by docs/make_papers.py (`make pages`); do not edit. -->
+
+{paper.title}. {paper.authors}.
+
+## Settings
+
+Set with `--set name=value` on the command line, or `papers.get("{paper.name}").configure({{...}})` in Python.
+
+{table(("name", "kind", "default", "bounds", "what it is"), settings)}
+
+## Figures
+
+`tutelage reproduce {paper.name}/NAME` makes one.
+
+{table(("name", "title", ""), figures)}
+
+## Claims
+
+`tutelage check {paper.name} --only ID` checks one. *Expected* is the verdict known from earlier
+measurements; it never changes the one that is measured.
+
+{table(("id", "where", "statement", "expected"), claims)}
+"""
+
+
+def pages() -> dict[Path, str]:
+    """The pages by their places."""
+    return {FOLDER / f"{name}-reference.md": page(papers.get(name)) for name in papers.names()}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

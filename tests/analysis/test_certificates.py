@@ -1,0 +1,207 @@
+"""Certificates agree with right runs, and each kind of planted error makes one fail."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tutelage as tt
+from tutelage.analysis import routes
+from tutelage.analysis.certificates import certify
+from tutelage.oracle.population import PopulationOracle
+
+FEW = {"times": 2, "samples": 20_000}
+
+
+def problem(student="relu", teacher="linear", trains=("first", "second"), scale=1e-3):
+    return tt.Problem(
+        inputs=tt.Gaussian(20),
+        teacher=tt.TwoLayer(teacher, first=[[1.0]]),
+        student=tt.TwoLayer(student, first=tt.GaussianRows(scale), second=[scale, -scale], width=2, trains=trains),
+    )
+
+
+@pytest.fixture(scope="module")
+def descent():
+    return tt.descend(problem(), step=0.1, steps=600, seeds=2, weights=True)
+
+
+@pytest.fixture(scope="module")
+def flow():
+    return tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True)
+
+
+def failing(certificate):
+    return {(row.what.split(" at ")[0].split(" of ")[0], row.route) for row in certificate.rows if not row.agrees}
+
+
+def test_descent_agrees_down_to_tiny_losses(descent):
+    certificate = certify(descent, **FEW)
+    assert certificate.ok, certificate.sentence
+    assert {row.route for row in certificate.rows} == {"definition", "50 digits", "20000 samples", "differences"}
+    last = [row for row in certificate.rows if row.what.startswith("loss") and row.route == "50 digits"][-1]
+    # The cancellation-free loss is right to rounding, and the certificate asks for it.
+    assert 0 < last.reported < 1e-20 and last.tolerance < 1e-9 * last.reported
+    assert json.loads(json.dumps(certificate.records(), allow_nan=False))[0]["agrees"] is True
+    assert certificate.sentence.startswith("All ") and any("1e-06" in note for note in certificate.notes)
+
+
+def test_flow_agrees(flow):
+    certificate = certify(flow, **FEW)
+    assert certificate.ok, certificate.sentence
+    assert "half the tolerance" in {row.route for row in certificate.rows}
+
+
+def test_weights_are_made_when_they_were_not_recorded():
+    run = tt.descend(problem(), step=0.1, steps=600, seeds=2)
+    assert "weights_first" not in run.dataset and certify(run, **FEW).ok
+
+
+def test_certify_flag():
+    run = tt.descend(problem(), step=0.1, steps=600, seeds=1, certify=True)
+    assert run.certificate.ok and run.summary()["certificate"]
+
+
+@pytest.mark.parametrize("data", ["drawn", "given"])
+def test_empirical_runs(data):
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((150, 20))
+    run = tt.descend(problem(), step=0.1, steps=300, seeds=2, data=150 if data == "drawn" else (x, x[:, :1]))
+    certificate = certify(run, **FEW)
+    assert certificate.ok, certificate.sentence
+    assert {row.route for row in certificate.rows} == {"definition", "plain loop", "differences"}
+
+
+def test_frozen_layer_rates_and_schedule():
+    run = tt.descend(
+        problem(trains=("first",), scale=0.3),
+        step=0.1,
+        steps=50,
+        rates={"first": 0.5},
+        schedule=lambda n: 1 / (1 + n / 9),
+    )
+    certificate = certify(run, **FEW)
+    assert certificate.ok and any(row.what.startswith("update") for row in certificate.rows)
+
+
+def test_activations_without_a_closed_form_are_sampled():
+    certificate = certify(tt.descend(problem("tanh", "erf", scale=0.3), step=0.1, steps=50), **FEW)
+    assert certificate.ok and "50 digits" not in {row.route for row in certificate.rows}
+    assert "sampling alone" in certificate.notes[0]
+
+
+def test_a_seed_that_diverged_is_checked_where_it_was_finite():
+    run = tt.descend(problem("he3", "he2", scale=1.0), step=0.5, steps=100)
+    certificate = certify(run, **FEW)
+    assert all(np.isfinite(row.reported) for row in certificate.rows)
+
+
+# Planted errors.
+
+
+def with_loss(run, change):
+    return dataclasses.replace(run, dataset=run.dataset.assign(loss=change(run.dataset.loss)))
+
+
+def test_planted_a_millionth_of_the_loss(descent):
+    certificate = certify(with_loss(descent, lambda loss: loss * (1 + 1e-6)), **FEW)
+    # At the start the loss is 0.5 and at the end 1e-25: both are caught, by the digits and not by the samples.
+    assert failing(certificate) == {("loss", "50 digits")} and not certificate.ok
+    assert sum(not row.agrees for row in certificate.rows) == 2
+    assert "2 of" in certificate.sentence
+
+
+class WrongFactor(PopulationOracle):
+    """The student's own kernel is one per cent too large, in loss and gradient consistently."""
+
+    def loss(self, weights):
+        return PopulationOracle.loss(self, weights) + 0.01 * self._own(weights)
+
+    def gradient(self, weights):
+        right = PopulationOracle.gradient(self, weights)
+        return jax.tree.map(lambda g, e: g + 0.01 * e, right, jax.grad(self._own)(weights))
+
+    def _own(self, weights):
+        gram = weights.first @ weights.first.T
+        return jnp.sum((weights.second @ weights.second.T) * gram) / 4
+
+
+def test_planted_wrong_factor_in_a_kernel(descent):
+    wrong = WrongFactor(student="relu", teacher="linear", target=descent.oracle.target)
+    at = [jax.vmap(wrong.loss)(tt.Weights(f, s)) for f, s in zip(*_weights(descent), strict=True)]
+    run = dataclasses.replace(with_loss(descent, lambda loss: loss.copy(data=np.stack(at))), oracle=wrong)
+    failed = failing(certify(run, **FEW))
+    # At the end the loss is wrong by 0.5%, the gradient by as much as the true one is small, the Hessian by 1%.
+    assert {("loss", "50 digits"), ("derivative", "50 digits"), ("Hessian", "differences")} <= failed
+
+
+def _weights(run):
+    return (jnp.asarray(run.dataset[f"weights_{layer}"].values) for layer in ("first", "second"))
+
+
+class WrongHessian(PopulationOracle):
+    def hessian(self, weights):
+        return 1.001 * PopulationOracle.hessian(self, weights)
+
+
+def test_planted_wrong_hessian(descent):
+    wrong = WrongHessian(student="relu", teacher="linear", target=descent.oracle.target)
+    assert failing(certify(dataclasses.replace(descent, oracle=wrong), **FEW)) == {("Hessian", "differences")}
+
+
+def test_planted_loose_solver():
+    run = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-2)
+    failed = [row for row in certify(run, **FEW).rows if not row.agrees]
+    # Both runs take the same steps, between recording times; the run at a hundredth does not.
+    assert [row.route for row in failed] == ["a hundredth of the tolerance"]
+    loose = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-3)
+    assert {row.route for row in certify(loose, **FEW).rows if not row.agrees} >= {"half the tolerance"}
+
+
+class Misremembered:
+    """A `rerun` that remembers another step size than it uses."""
+
+    def __init__(self, rerun):
+        verb, case, options = rerun.args
+        self.args, self.rerun = (verb, case, {**options, "step": 1.0001 * options["step"]}), rerun
+
+    def __call__(self, **changes):
+        return self.rerun(**changes)
+
+
+def test_planted_wrong_step(descent):
+    run = dataclasses.replace(descent, rerun=Misremembered(descent.rerun))
+    assert all(what.startswith("update") for what, _ in failing(certify(run, **FEW))) and not certify(run, **FEW).ok
+
+
+def test_planted_wrong_empirical_loss():
+    run = tt.descend(problem(), step=0.1, steps=300, seeds=2, data=150)
+    assert failing(certify(with_loss(run, lambda loss: loss * (1 + 1e-6)), **FEW)) == {("loss", "plain loop")}
+
+
+def test_planted_error_that_only_sampling_can_see():
+    run = tt.descend(problem("tanh", "erf", scale=0.3), step=0.1, steps=50)
+    assert failing(certify(with_loss(run, lambda loss: loss * 1.3), **FEW)) == {("loss", "20000 samples")}
+
+
+def test_a_number_that_is_not_one_does_not_agree():
+    assert not routes.check("loss", "", float("nan"), 0.0, 1.0).agrees
+
+
+def test_sampling_intervals_keep_their_promise():
+    # Means of 1000 fourth powers of normals (skewness 10) against their expectation 3. Intervals that should miss
+    # once in 1000 miss 4 of 4000 times on average; 12 or more has probability 1e-3 (Poisson).
+    draws = np.random.default_rng(0).standard_normal((4000, 1000)) ** 4
+    missed = sum(abs(row.mean() - 3) > routes._half_width(row, 1e-3) for row in draws)
+    assert missed <= 11
+    # The normal law alone breaks it, which is why there are further terms.
+    plain = 3.2905 * draws.std(1) / np.sqrt(1000)
+    assert np.sum(np.abs(draws.mean(1) - 3) > plain) > 20
+
+
+def test_bad_input(descent):
+    with pytest.raises(tt.BadInput, match="times"):
+        certify(descent, times=0)

@@ -1,0 +1,185 @@
+"""Stationary points and their kinds: toys known by hand, and the landscape table of the both-layers sheet (2.6)."""
+
+import json
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from analysis.toys import Toy, at, plane, ray
+
+import tutelage as tt
+from tutelage.analysis import landscape
+from tutelage.analysis.landscape import Kind
+
+# The kind of the origin, and the dimension of the Hessian's kernel there.
+TOYS = {
+    "bowl": (plane(x2=1, y2=3), Kind.MINIMUM, 0),
+    "pass": (plane(x2=1, y2=-3), Kind.STRICT_SADDLE, 0),
+    "hill": (plane(x2=-1, y2=-1), Kind.STRICT_SADDLE, 0),
+    "trough": (plane(x2=1), Kind.MINIMUM, 1),
+    "monkey saddle": (plane(x3=1, x1y2=-3), Kind.NON_STRICT_SADDLE, 2),
+    "quartic bowl": (plane(x4=1, y4=1), Kind.MINIMUM, 2),
+    "quartic pass": (plane(x2=1, y4=-1), Kind.NON_STRICT_SADDLE, 1),
+    "cubic valley": (plane(y2=1, x2y1=-2, x4=1, x3=1), Kind.NON_STRICT_SADDLE, 1),
+    # (y - x^2)^2 - x^5: straight along the kernel the loss rises as x^4; it falls only along the bottom y = x^2.
+    "curved valley": (plane(y2=1, x2y1=-2, x4=1, x5=-1), Kind.NON_STRICT_SADDLE, 1),
+    "curved trough": (plane(y2=1, x2y1=-2, x4=1, x6=1), Kind.MINIMUM, 1),
+}
+EXPONENTS = {"monkey saddle": 3, "quartic pass": 4, "cubic valley": 3, "curved valley": 5}
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_kind_of_the_origin(name):
+    oracle, kind, nullity = TOYS[name]
+    seen = landscape.classify(oracle, at(0, 0))
+    assert seen.kind is kind and seen.spectrum.nullity == nullity
+    if name in EXPONENTS:
+        # The next order, relative to the leading one, is at most the largest radius 0.08.
+        assert abs(seen.descent.exponent - EXPONENTS[name]) < 0.1
+        assert "Numerical evidence" in seen.sentence
+
+
+def test_a_lower_loss_beyond_a_barrier_does_not_make_a_saddle():
+    # x^4 - 400 x^6 falls below zero only past x = 0.05.
+    seen = landscape.classify(plane(x4=1, x6=-400, y2=1), at(0, 0))
+    assert seen.kind is Kind.MINIMUM
+    assert "begins only" in seen.sentence
+
+
+def test_away_from_a_stationary_point():
+    seen = landscape.classify(plane(x2=1, y2=1), at(1, 0), polish=False)
+    assert seen.kind is Kind.NOT_STATIONARY and seen.gradient_norm == 2.0
+
+
+def test_polish_brings_an_approximate_point_home():
+    oracle = TOYS["monkey saddle"][0]
+    rough = at(3e-5, 2e-5)
+    # Its gradient is 1e-9, below the tolerance, but its Hessian has the eigenvalue -2e-4.
+    assert landscape.spectrum(oracle, rough).negative == 1
+    seen = landscape.classify(oracle, rough)
+    assert seen.kind is Kind.NON_STRICT_SADDLE and 0 < seen.moved < 1e-4
+
+
+def test_no_second_derivative():
+    seen = landscape.classify(Toy(lambda z: z[0] * jnp.linalg.norm(z[1:]) + jnp.sum(z**2)), at(0, 0, 0))
+    assert seen.kind is Kind.NOT_SMOOTH and not seen.spectrum.smooth
+
+
+@pytest.mark.parametrize("method", ["levenberg", "newton"])
+def test_stationary_point_of_a_quadratic(method):
+    # (x - 1)^2 - 3 (y + 2)(x - 1), a pass at (1, -2).
+    oracle = plane(x2=1, x1=-8, x1y1=-3, y1=3)
+    end = landscape.stationary_point(oracle, at(0.3, 0.4), method=method)
+    assert end.found and np.allclose(end.weights.second, 1) and np.allclose(end.weights.first, -2)
+    assert abs(end.moved - np.hypot(0.7, 2.4)) < 1e-9
+
+
+def test_stationary_point_in_a_degenerate_valley():
+    end = landscape.stationary_point(TOYS["curved trough"][0], at(0.5, 0.4))
+    assert end.found and abs(float(end.weights.second[0, 0])) < 0.05
+
+
+def test_no_stationary_point_is_said():
+    end = landscape.stationary_point(plane(x1=1, y2=1), at(0.5, 0.4))
+    assert not end.found and end.gradient_norm >= 1
+
+
+def test_bad_input():
+    oracle = plane(x2=1, y2=1)
+    with pytest.raises(tt.BadInput, match="levenberg"):
+        landscape.stationary_point(oracle, at(0, 0), method="levenburg")
+    with pytest.raises(tt.BadInput, match="first"):
+        landscape.classify(oracle, at(0, 0), trains=("frist",))
+    with pytest.raises(tt.BadInput, match="tolerance"):
+        landscape.classify(oracle, at(0, 0), tolerance=0)
+    with pytest.raises(tt.BadInput, match="starts"):
+        landscape.search(oracle, at(0, 0))
+
+
+# The both-layers problem: ReLU students, one linear teacher a = e_1, d = 3.
+
+
+def both_layers(size: float = 1.0) -> tt.PopulationOracle:
+    target = tt.Weights(first=size * jnp.eye(3)[:1], second=jnp.ones((1, 1)))
+    return tt.PopulationOracle(student="relu", teacher="linear", target=target)
+
+
+GROUND = both_layers()
+POINTS = {
+    "origin": (ray([0, 0], [0, 0]), Kind.STRICT_SADDLE, 0.5, [-0.5, -0.5, 0, 0, 0, 0, 0.5, 0.5]),
+    "global": (ray([1, -1], [1, -1]), Kind.MINIMUM, 0.0, [0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1]),
+    # v_1 w_1 = (c+1) a, v_2 w_2 = c a with signs (+,-): c = 1 and c = 1/2.
+    "saddle c=1": (ray([1, -1], [2, 1]), Kind.NON_STRICT_SADDLE, 0.25, [0, 0, 0, 0, 0, 1, 1, 3.5]),
+    "saddle c=1/2": (ray([1, -0.5], [1.5, 1]), Kind.NON_STRICT_SADDLE, 0.25, [0, 0, 0, 0, 0, 0.625, 0.625, 2.25]),
+    "spurious": (ray([0.5, 1], [1, 0.5]), Kind.MINIMUM, 0.25, [0, 0, 0, 0, 0, 0.625, 0.625, 1.25]),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_landscape_table(name):
+    weights, kind, level, eigenvalues = POINTS[name]
+    seen = landscape.classify(GROUND, weights)
+    assert seen.kind is kind and abs(seen.loss - level) < 1e-14
+    # By formula they are right to rounding; at the origin (zero rows) by differences, to their step squared times
+    # the fourth derivatives: (1e-4)^2 and a constant below ten.
+    assert np.allclose(seen.spectrum.eigenvalues, eigenvalues, atol=1e-7 if name == "origin" else 1e-13)
+    if kind is Kind.NON_STRICT_SADDLE:
+        assert abs(seen.descent.exponent - 3) < 0.1
+
+
+def test_units_at_the_origin_are_not_smooth():
+    neuron = landscape.classify(GROUND, ray([1, 0], [1, 0]))
+    assert neuron.kind is Kind.NOT_SMOOTH
+    # The sheet: a term v f(-a, w) of degree two lets the loss fall there.
+    assert neuron.descent.everywhere and abs(neuron.descent.exponent - 2) < 0.05
+    assert landscape.classify(GROUND, ray([1, 1], [1, 0])).kind is Kind.NOT_SMOOTH
+
+
+def test_a_unit_of_length_1e_16_is_not_taken_for_a_strict_saddle():
+    # A third unit with v = -1 and |w| = 1e-16 beside a global minimum that is missed by 1e-15: its Hessian has
+    # eigenvalues of order one that hold only within 1e-16 of the point, one of them negative although the loss is zero.
+    first = jnp.array([[1, 1e-15, 0], [-1, 0, 0], [0, 0, 1e-16]])
+    weights = tt.Weights(first, jnp.array([[1.0], [-1.0], [-1.0]]))
+    assert landscape.spectrum(GROUND, weights).eigenvalues[0] < -1
+    assert landscape.classify(GROUND, weights, polish=False).kind is Kind.NOT_SMOOTH
+
+
+def test_kinds_do_not_depend_on_the_size_of_the_target():
+    big = both_layers(100.0)
+    for name in ("global", "saddle c=1", "spurious"):
+        weights, kind, level, _ = POINTS[name]
+        scaled = tt.Weights(10 * weights.first, 10 * weights.second)
+        seen = landscape.classify(big, scaled)
+        assert seen.kind is kind and abs(seen.loss - 1e4 * level) < 1e-10
+
+
+def test_frozen_second_layer():
+    weights, kind, _, _ = POINTS["saddle c=1"]
+    seen = landscape.classify(GROUND, weights, trains=("first",))
+    # v = (1,-1) fixed: eigenvalues (v_1^2 + v_2^2)/2 = 1 three times, and three zeros.
+    assert seen.kind is kind and np.allclose(seen.spectrum.eigenvalues, [0, 0, 0, 1, 1, 1], atol=1e-13)
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_search_finds_only_the_known_levels(width):
+    def start(key):
+        """Half of the starts are Gaussian; half are spread around the line of the teacher, where the minima are."""
+        one, two, three, four = jr.split(key, 4)
+        sides = jr.rademacher(three, (width,), float)
+        near, far = jnp.outer(sides, jnp.eye(3)[0]), jnp.zeros((width, 3))
+        mean = jnp.where(jr.bernoulli(four), near, far)
+        return tt.Weights(mean + 0.5 * jr.normal(one, (width, 3)), sides[:, None] * jnp.abs(jr.normal(two, (width, 1))))
+
+    found = landscape.search(GROUND, start, count=40, seed=width)
+    assert found.starts == 40 and found.found >= 32 and sum(row.count for row in found.rows) == found.found
+    losses = np.array([point.loss for point in found.points])
+    gaps = np.abs(losses[:, None] - np.array([0, 0.25, 0.5]))
+    # A point with gradient below 1e-10 on a cubic saddle is off by at most 1e-5, its loss by less than 1e-12.
+    assert gaps.min(1).max() < 1e-10 and set(gaps.argmin(1)) == {0, 1, 2}
+    kinds = {(round(row.level, 6), row.kind) for row in found.rows}
+    assert {(0.25, Kind.NON_STRICT_SADDLE), (0.25, Kind.MINIMUM), (0.5, Kind.STRICT_SADDLE)} <= kinds
+    assert {kind for level, kind in kinds if level == 0} <= {Kind.MINIMUM, Kind.NOT_SMOOTH}
+    saddle = next(row for row in found.rows if row.kind is Kind.NON_STRICT_SADDLE)
+    assert saddle.nullity == (width * 3 + width - 3,) and saddle.lambda_min > -1e-4
+    json.dumps(found.records(), allow_nan=False)

@@ -1,0 +1,156 @@
+"""Every pair of activations against integration in the plane, which knows no kernel formula."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+
+from tutelage._errors import BadInput
+from tutelage.oracle import quadrature
+from tutelage.oracle.kernels import SumKernel, kernel
+from tutelage.oracle.series import SeriesKernel
+from tutelage.problem import activations as act
+
+ACTIVATIONS = {
+    "relu": act.relu,
+    "abs": act.absolute,
+    "linear": act.linear,
+    "erf": act.erf,
+    "sigmoid": act.sigmoid,
+    "tanh": act.tanh,
+    "he3": act.hermite(3),
+    "he4": act.hermite(4),
+    "cubic": act.polynomial([0.5, -1.0, 0.3, 0.2]),
+    "softplus": act.from_callable(jax.nn.softplus),
+    "half cosine": act.from_callable(lambda z: jnp.where(z > 0, 1 + z, jnp.cos(z)), name="half cosine", kinks=(0.0,)),
+}
+PAIRS = list(itertools.combinations_with_replacement(ACTIVATIONS, 2))
+
+# Short rows for the series: at norm 0.6 softplus' coefficients reach rounding within 128 terms.
+A = np.array([[0.3, -0.4, 0.2], [0.1, 0.5, -0.2]])
+B = np.array([[0.2, 0.3, 0.4], [-0.5, 0.1, 0.1]])
+C = np.array([[1.0, -0.7], [0.4, 2.0]])
+
+
+@jax.jit
+def everything(k, c, a, b):
+    """All that a kernel offers in one compilation."""
+    return k.value(a, b), k.gradient(a, b), k.mixed(a, b), k.curvature(c, a, b), k.pull(c, a, b)
+
+
+def by_quadrature(s, t, c, a, b):
+    def table(f):
+        return np.array([[f(s, t, row, column) for column in b] for row in a])
+
+    value, gradient = table(quadrature.expectation), table(quadrature.expectation_gradient)
+    mixed, curvature = table(quadrature.expectation_mixed), table(quadrature.expectation_curvature)
+    pull = np.einsum("pq,pqn->pn", c, gradient)
+    return value, gradient, mixed, np.einsum("pq,pqmn->pmn", c, curvature), pull
+
+
+@pytest.mark.parametrize(("s", "t"), PAIRS)
+def test_pair_against_quadrature(s, t):
+    s, t = ACTIVATIONS[s], ACTIVATIONS[t]
+    # Both routes are good to a few roundings of numbers of size one (1e-14); second derivatives of a function are
+    # differentiated twice more by JAX and lose another digit.
+    for ours, theirs in zip(everything(kernel(s, t), C, A, B), by_quadrature(s, t, C, A, B), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=3e-13, rtol=3e-13)
+
+
+@pytest.mark.parametrize(("s", "t"), [("relu", "abs"), ("sigmoid", "erf"), ("abs", "he4"), ("softplus", "relu")])
+def test_derivatives_by_finite_differences(s, t):
+    """The gradient from values, the second derivatives from gradients: fourth-order differences, step 1e-3."""
+    k = kernel(ACTIVATIONS[s], ACTIVATIONS[t])
+    h, shifts = 1e-3, np.array([-2, -1, 1, 2])
+    stencil = np.array([1, -8, 8, -1]) / (12 * h)
+    moves = h * shifts[:, None, None] * np.eye(3)[None]  # (shift, direction, 3)
+    moved_a = (A[:, None, None, :] + moves).reshape(-1, 3)
+    moved_b = (B[:, None, None, :] + moves).reshape(-1, 3)
+    value = np.asarray(k.value(moved_a, B)).reshape(2, 4, 3, 2)
+    in_a = np.asarray(k.gradient(moved_a, B)).reshape(2, 4, 3, 2, 3)
+    in_b = np.asarray(k.gradient(A, moved_b)).reshape(2, 2, 4, 3, 3)
+    # The error is h^4 / 30 times a fifth derivative, which for |.| goes as the inverse fourth power of sin(angle) and
+    # norm: 1e-8 here.
+    np.testing.assert_allclose(np.einsum("h,phdq->pqd", stencil, value), k.gradient(A, B), atol=1e-8)
+    np.testing.assert_allclose(np.einsum("h,pqhdn->pqnd", stencil, in_b), k.mixed(A, B), atol=1e-8)
+    np.testing.assert_allclose(np.einsum("h,phdqn,pq->pnd", stencil, in_a, C), k.curvature(C, A, B), atol=1e-7)
+
+
+@pytest.mark.parametrize(("s", "t"), [("relu", "abs"), ("relu", "sigmoid"), ("abs", "cubic"), ("tanh", "he3")])
+def test_symmetry(s, t):
+    there, back = kernel(s, ACTIVATIONS[t]), kernel(ACTIVATIONS[t], s)
+    np.testing.assert_allclose(there.value(A, B), back.value(B, A).T, rtol=1e-14)
+    np.testing.assert_allclose(there.mixed(A, B), np.transpose(back.mixed(B, A), (1, 0, 3, 2)), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh", "he3", "cubic"])
+def test_series_is_a_second_opinion(name):
+    """The Hermite series of a closed-form pair, within its own stated error."""
+    (atom,) = ACTIVATIONS[name].atoms
+    series, closed = SeriesKernel(atom, atom, terms=40), kernel(name, name) if name != "cubic" else None
+    closed = closed or kernel(ACTIVATIONS[name], ACTIVATIONS[name])
+    assert np.all(np.abs(series.value(A, B) - closed.value(A, B)) <= series.error(A, B))
+    assert np.max(series.error(A, B)) < 1e-8
+    np.testing.assert_allclose(series.mixed(A, B), closed.mixed(A, B), atol=1e-7)
+
+
+def test_series_of_relu_is_within_its_error():
+    """Slow convergence, honestly bounded: the bound covers the error and is not vacuous."""
+    (atom,) = act.relu.atoms
+    series, rows = SeriesKernel(atom, atom, terms=30), np.array([[1.0, 0.0], [0.9, 0.1]])
+    error, bound = np.abs(series.value(rows, rows) - kernel("relu", "relu").value(rows, rows)), series.error(rows, rows)
+    assert np.all(error <= bound) and np.max(bound) < 1e-2 and np.max(error) > 1e-4
+
+
+def test_callable_within_its_error():
+    """A series truncated too early says so."""
+    s = act.from_callable(lambda z: jnp.tanh(3 * z), name="steep")
+    k, rows = kernel(s, s, terms=20), np.array([[1.0, 0.0], [0.6, 0.8]])
+    exact = kernel("tanh", "tanh").value(3 * rows, 3 * rows)
+    error, bound = np.abs(k.value(rows, rows) - exact), k.error(rows, rows)
+    assert np.all(error <= bound) and 1e-5 < np.max(bound) < 0.1
+
+
+def test_kink_away_from_zero():
+    """Values and gradients are offered, the Hessian is refused in a sentence."""
+    s = act.from_callable(lambda z: jnp.maximum(z - 0.4, 0.0), name="late", kinks=(0.4,))
+    k = kernel(s, "erf", terms=60)
+    value, gradient = jax.jit(lambda a, b: (k.value(a, b), k.gradient(a, b)))(A, B)
+    expected = by_quadrature(s, act.erf, C, A, B)
+    np.testing.assert_allclose(value, expected[0], atol=1e-12)
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-12)
+    for ask in (lambda: k.mixed(A, B), lambda: k.curvature(C, A, B)):
+        with pytest.raises(BadInput, match="slope jumps at"):
+            ask()
+
+
+def test_accuracy_says_which_form():
+    exact = [p for p in PAIRS if not {"softplus", "half cosine"} & set(p)]
+    assert all("closed form" in kernel(ACTIVATIONS[s], ACTIVATIONS[t]).accuracy for s, t in exact)
+    assert all("series" not in kernel(ACTIVATIONS[s], ACTIVATIONS[t]).accuracy for s, t in exact)
+    assert "closed form" in kernel("linear", ACTIVATIONS["softplus"]).accuracy  # Stein's identity
+    assert "128 terms" in kernel("relu", ACTIVATIONS["softplus"]).accuracy
+    assert isinstance(kernel("relu", "sigmoid"), SumKernel)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("relu", lambda z: max(z, 0)), ("sigmoid", lambda z: 1 / (1 + mpmath.exp(-z))), ("erf", mpmath.erf)],
+)
+def test_against_mpmath(name, function):
+    """Twenty digits, by tanh-sinh integration of the plain definition."""
+    theta = 2.1
+    rows = np.array([[1.3, 0.0]]), 0.7 * np.array([[np.cos(theta), np.sin(theta)]])
+    exact = quadrature.expectation_mp(function, function, 1.3, 0.7, theta, digits=18)
+    assert abs(float(kernel(name, name).value(*rows)[0, 0]) - float(exact)) < 2e-15
+
+
+def test_jit_and_vmap():
+    k = kernel("relu", "tanh")
+    batch_a, batch_b = np.stack([A, 2 * A, -A]), np.stack([B, B, 3 * B])
+    batched = jax.jit(jax.vmap(lambda a, b: k.pull(jnp.asarray(C), a, b)))(batch_a, batch_b)
+    for i in range(3):
+        np.testing.assert_allclose(batched[i], k.pull(C, batch_a[i], batch_b[i]), rtol=1e-13, atol=1e-15)

@@ -1,0 +1,232 @@
+"""Every claim of `both_layers`: its verdict on honest evidence, and another verdict on a planted error."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tutelage.analysis.claims import Verdict
+from tutelage.papers.both_layers.claims import CLAIMS
+from tutelage.papers.both_layers.evidence import FRAME, QUICK, SMALL_BATCH, Evidence, widen
+from tutelage.papers.both_layers.start import both_signs
+from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
+
+BY_ID = {claim.id: claim for claim in CLAIMS}
+# Small sizes: only verdicts are tested here, and every claim must be decided by them.
+TINY = dataclasses.replace(
+    QUICK, states=4096, samples=20_000, trials=80, failure_trials=80, failure_dims=(3,), output_seeds=10,
+    empirical_ratios=(10,), empirical_seeds=2, scan_dims=(10,), scan_seeds=4, concentration=((5, 20), (10, 100)),
+    restarts=3, escapes=QUICK.escapes[1:],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def honest():
+    evidence = Evidence(size="quick", seeds=3)
+    evidence.sizes = TINY
+    return evidence
+
+
+def times(factor):
+    """A method whose result is multiplied."""
+
+    def plant(old):
+        def new(*args):
+            result = old(*args)
+            return tuple(factor * part for part in result) if isinstance(result, tuple) else factor * result
+
+        return new
+
+    return plant
+
+
+def plus(amount):
+    def plant(old):
+        def new(*args):
+            result = old(*args)
+            return tuple(part + amount for part in result) if isinstance(result, tuple) else result + amount
+
+        return new
+
+    return plant
+
+
+def first_layer_times(factor):
+    return lambda old: lambda *args: (old(*args)[0], factor * old(*args)[1])
+
+
+def plus_identity(amount):
+    return lambda old: lambda *args: (lambda h: h + amount * np.eye(h.shape[-1]))(old(*args))
+
+
+def each(change):
+    """Change every entry of a dictionary, or of a tuple."""
+
+    def plant(old):
+        return {key: change(value) for key, value in old.items()} if isinstance(old, dict) else tuple(map(change, old))
+
+    return plant
+
+
+def replaced(**changes):
+    """A dataclass with some fields computed anew from itself."""
+    return lambda old: dataclasses.replace(old, **{name: make(old) for name, make in changes.items()})
+
+
+def with_states(change):
+    """A course whose weights are changed: `change(course, second, first)` gives the new ones."""
+
+    def plant(course: Course):
+        second, first = change(course, course.states.second, course.states.first)
+        return dataclasses.replace(course, states=TwoNeurons(second, first, course.states.target))
+
+    return plant
+
+
+def late_fall(course, second, first):
+    factor = np.where(course.tau < 600, 1.0, 0.3)
+    return second * factor[:, None], first * factor[:, None, None]
+
+
+def one_flipped(trials):
+    loss = trials.loss.copy()
+    loss[0] = 0.25 if loss[0] < 0.1 else 0.0
+    return loss
+
+
+def smaller_suprema(factor):
+    shrink = replaced(value=lambda found: factor * found.value)
+    return replaced(suprema=lambda sampled: tuple(map(shrink, sampled.suprema)))
+
+
+def exact_updates(evidence):
+    """Runs whose updates are those of the population gradient: no deviation at all."""
+
+    def change(sampled):
+        states = sampled.course.states
+        second, first = states.second.copy(), states.first.copy()
+        for t in range(second.shape[1] - 1):
+            slope = evidence.slopes(TwoNeurons(second[:, t], first[:, t], states.target))
+            second[:, t + 1], first[:, t + 1] = second[:, t] - 0.1 * slope[0], first[:, t] - 0.1 * slope[1]
+        course = dataclasses.replace(sampled.course, states=TwoNeurons(second, first, states.target))
+        return dataclasses.replace(sampled, course=course)
+
+    return each(change)
+
+
+NEARLY = 1 + 1e-9
+EVENT = replaced(start_first=lambda t: t.start_first * np.sign(t.start_first @ t.target * t.start_second)[..., None])
+SAME_DRIFT = each(lambda runs: (runs[0], replaced(step=lambda _: runs[1].step)(runs[0])))
+
+# What is falsified, and how; where the honest verdict is "fails", the plant makes the statement true instead.
+PLANTED = {
+    "BL01": ("losses", times(NEARLY)),
+    "BL02": ("gradients", times(NEARLY)),
+    "BL03": ("gradients", first_layer_times(NEARLY)),
+    "BL04": ("hessians", times(1 + 1e-6)),
+    "BL05": ("gradients", plus(1e-10)),
+    "BL06": ("hessians", plus_identity(1e-8)),
+    "BL07": ("losses", plus(1e-12)),
+    "BL08": ("escapes", each(replaced(tau=lambda course: 1.3 * course.tau))),
+    "BL09": ("losses", plus(-1e-4)),
+    "BL10": ("trials", each(replaced(loss=one_flipped))),
+    "BL11": ("trials", each(replaced(loss=lambda t: 0 * t.loss))),
+    "BL12": ("theorem_trials", each(replaced(loss=lambda t: 0 * t.loss))),
+    "BL13": ("gradients", times(8.0)),
+    "BL14": ("gradients", times(3.0)),
+    "BL15": ("gradients", times(-1.0)),
+    "BL16": ("gradients", times(-1.0)),
+    "BL17": ("courses", each(replaced(scale=lambda course: 1e3 * course.scale))),
+    "BL18": ("courses", each(replaced(tau=lambda course: course.tau + 1))),
+    "BL19": ("courses", each(with_states(lambda c, second, first: (second, 1.2 * first)))),
+    "BL20": ("courses", each(with_states(late_fall))),
+    "BL21": ("slow_course", replaced(loss=lambda course: course.loss + 1e-5)),
+    "BL22": ("gradients", times(0.3)),
+    "BL23": ("losses", times(NEARLY)),
+    "BL24": ("losses", times(0.5)),
+    "BL25": ("hessians", times(20.0)),
+    "BL26": ("courses", each(replaced(tau=lambda course: 1e4 * course.tau))),
+    "BL27": ("local", replaced(step=lambda course: 1.01 * course.step)),
+    "BL28": ("outputs", SAME_DRIFT),
+    "BL29": ("suprema", each(replaced(value=lambda found: 3 * found.value))),
+    "BL30": ("sampled", each(smaller_suprema(0.1))),
+    "BL31": ("sampled", each(smaller_suprema(0.01))),
+    "BL32": ("sampled", exact_updates),
+    "BL33": ("recovered", each(lambda counts: dict.fromkeys(counts, 0))),
+    "BL34": ("gradients", times(NEARLY)),
+    "BL35": ("gradients", times(NEARLY)),
+    "BL36": ("gradients", times(0.5)),
+    "BL37": ("trials", each(replaced(final_second=lambda t: t.final_second * NEARLY))),
+    "BL38": ("outputs", each(each(replaced(final_first=lambda run: run.final_first + 1e-9)))),
+    "BL39": ("outputs", each(each(replaced(loss=lambda run: run.loss + 0.1 * (run.loss == run.loss[0]))))),
+    "BL40": ("hessians", plus_identity(1e-3)),
+    "BL41": ("theorem_trials", each(EVENT)),
+    "BL42": ("refinement", replaced(loss=lambda course: 0 * course.loss + 0.1)),
+    "BL43": ("gradients", times(0.0)),
+    "BL44": ("plateau", replaced(loss=lambda course: 0 * course.loss + 0.25)),
+    "BL45": ("hessians", times(0.01)),
+    "BL46": ("trials", each(replaced(loss=lambda t: np.where(both_signs(t.start_second), 0.0, 0.25)))),
+    "BL47": ("courses", each(with_states(lambda course, second, first: (-second, -first)))),
+}  # fmt: skip
+
+
+def test_ids_are_complete_and_each_claim_says_where_and_what():
+    assert list(BY_ID) == [f"BL{number:02d}" for number in range(1, 48)] and len(BY_ID) == len(CLAIMS)
+    assert set(PLANTED) == set(BY_ID), "every claim needs a planted error"
+    for claim in CLAIMS:
+        assert claim.where and claim.statement.endswith(".") and claim.setting and claim.explanation.endswith(".")
+        assert claim.ours == claim.where.startswith("new")
+        assert not (claim.must_hold and claim.expected is not Verdict.HOLDS)
+
+
+@pytest.mark.parametrize("id", BY_ID)
+def test_verdict_on_honest_evidence(id, honest):
+    finding = BY_ID[id].check(honest)
+    assert finding.verdict is BY_ID[id].expected, finding
+    assert finding.measured is not None and finding.bound is not None
+
+
+@pytest.mark.parametrize("id", BY_ID)
+def test_verdict_on_a_planted_error(id, honest):
+    name, plant = PLANTED[id]
+    planted = copy.copy(honest)
+    change = plant(honest) if plant is exact_updates else plant
+    setattr(planted, name, change(getattr(honest, name)))
+    expected = Verdict.HOLDS if BY_ID[id].expected is Verdict.FAILS else Verdict.FAILS
+    assert BY_ID[id].check(planted).verdict is expected
+
+
+def test_padding_of_batches_changes_nothing(honest):
+    rng = np.random.default_rng(0)
+    count = SMALL_BATCH + 3
+    second, first = rng.standard_normal((count, 2, 1)), rng.standard_normal((count, 2, FRAME))
+    target = np.eye(1, FRAME)
+    whole, part = honest.losses(second, first, target), honest.losses(second[:3], first[:3], target)
+    assert whole.shape == (count,)
+    np.testing.assert_allclose(whole[:3], part, rtol=1e-14)
+    in_second, in_first = honest.gradients(second, first, target)
+    assert in_second.shape == second.shape and in_first.shape == first.shape
+
+
+def test_zero_columns_change_nothing(honest):
+    states = TwoNeurons(
+        np.array([[0.7, -0.4]]), np.array([[[1.0, 2.0, -1.0], [-0.5, 1.0, 0.3]]]), np.array([1.0, 0.0, 2.0])
+    )
+    # The stored loss of the same network in three coordinates.
+    assert honest.values(states)[0] == pytest.approx(3.436746494936686, rel=1e-14)
+    assert honest.slopes(states)[1].shape == (1, 2, 3) and widen(np.ones((2, 3))).shape == (2, FRAME)
+
+
+def test_a_course_finds_its_phases():
+    tau = np.arange(6.0)
+    angle = np.array([1.0, 0.1, 1.0, 0.1, 0.1, 0.1])  # inside the cone, out again, and in for good from index 3
+    v = np.array([0.1, 0.1, 0.3, 0.1, 0.2, 0.3])
+    first = np.stack([np.stack([np.cos(angle), np.sin(angle)], -1), np.stack([-np.cos(angle), np.sin(angle)], -1)], 1)
+    states = TwoNeurons(np.stack([v, -v], -1)[None], first[None], np.array([1.0, 0.0]))
+    course = Course(states, np.ones((1, 6)), tau, 0.1, 1e-3)
+    assert course.aligned.tolist() == [3] and course.grown.tolist() == [5] and course.complete.all()
+    short = dataclasses.replace(
+        course, states=TwoNeurons(states.second[:, :3], states.first[:, :3], states.target), tau=tau[:3]
+    )
+    assert short.aligned.tolist() == [3] and not short.complete.any()

@@ -1,0 +1,228 @@
+"""Stationary points, their spectra, the classifier, pairs and lines of `both_layers`, against the exact oracle."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tutelage._errors import BadInput
+from tutelage.papers.both_layers.batch import gradients, hessians, losses, network
+from tutelage.papers.both_layers.classify import classify, curvature
+from tutelage.papers.both_layers.clusters import find_lines, side_sums
+from tutelage.papers.both_layers.landscape import (
+    Kind,
+    global_minimum,
+    nonstrict_saddle,
+    on_the_line,
+    one_sided,
+    origin,
+    paired_minimum,
+    two_neurons,
+    with_neuron_at_origin,
+)
+from tutelage.papers.both_layers.pairs import pair_up
+from tutelage.papers.both_layers.slices import descent_coefficient, escape_rate, escape_steps, line_slice, valley_loss
+
+A7 = np.array([0.6, -0.8, 0.3, 0.0, 1.1, -0.2, 0.5])
+BASIS = np.random.default_rng(7).standard_normal((3, 3))
+
+
+def values(second, first, target):
+    """Loss and gradient norm of one network."""
+    weights = network(np.asarray(second)[None], np.asarray(first)[None])
+    target = jnp.atleast_2d(jnp.asarray(target))
+    slope = gradients(target, weights)
+    norm = math.sqrt(float(jnp.sum(slope.first**2) + jnp.sum(slope.second**2)))
+    return float(losses(target, weights)[0]), norm
+
+
+def hessian_of(point):
+    weights = network(point.second[None], point.first[None])
+    return np.asarray(hessians(jnp.asarray(point.target), weights)[0])
+
+
+SMOOTH = {
+    "global k=2": global_minimum(A7, (0.7, -1.4), (1.0, 1.0)),
+    "global k=4": global_minimum(A7, (0.7, 1.2, -1.4, 0.5), (0.4, 0.6, 1.3, -0.3)),
+    "saddle c=0.5": nonstrict_saddle(A7, 0.5, 0.8, 1.7),
+    "saddle c=2": nonstrict_saddle(A7, 2.0, 1.3, 0.6),
+    "saddle c=-1.5": nonstrict_saddle(A7, -1.5, 1.0, 1.0),
+    "saddle c=-3": nonstrict_saddle(A7, -3.0, 0.9, 1.1),
+    "saddle k=4": one_sided(A7, (1.0, 2.0, -0.5, 0.4), (0.9, 0.4, -0.4, 0.1)),
+    "spurious k=2": one_sided(A7, (1.0, 2.0), (0.3, 0.7)),
+    "spurious k=4, other side": one_sided(A7, (-1.0, -2.0, -0.3, -0.7), (0.3, 0.1, 0.2, 0.4)),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_families_are_stationary_with_the_stated_level_and_spectrum(name):
+    point = SMOOTH[name]
+    loss, norm = values(point.second, point.first, point.target)
+    hessian = hessian_of(point)
+    size = float(np.sum(A7**2))
+    assert norm < 1e-13 and loss == pytest.approx(point.level * size, abs=1e-14)
+    found = np.linalg.eigvalsh(hessian)
+    # Eigenvalues of a symmetric matrix move by at most the norm of its rounding error.
+    np.testing.assert_allclose(found, point.eigenvalues, atol=1e-13 * np.max(np.abs(found)) * len(found))
+    assert curvature(hessian).nullity == point.nullity
+
+
+def test_multiplicities_of_the_saddle_are_those_of_the_paper():
+    # D.1: 0 with multiplicity d+2, (v1^2+v2^2)/2 with d-1, and one more.
+    point = nonstrict_saddle(A7, 2.0, 1.3, 0.6)
+    assert [count for _, count in point.spectrum] == [7 + 2, 7 - 1, 1]
+
+
+def test_the_family_is_not_stationary_between():
+    second, first = two_neurons(A7, -0.5)
+    assert values(second, first, A7)[1] > 0.1
+    with pytest.raises(BadInput, match="c > 0 or c < -1"):
+        nonstrict_saddle(A7, -0.5)
+
+
+def test_the_limit_in_the_caption_of_figure_1_is_not_stationary():
+    # The caption has (a, 2a); the saddle is (2a, a).
+    a = np.eye(7)[0]
+    for first, level, slope in (([a, 2 * a], 1.25, math.sqrt(2)), ([2 * a, a], 0.25, 0.0)):
+        weights = network([[1.0, -1.0]], [first])
+        assert float(losses(jnp.asarray(a[None]), weights)[0]) == pytest.approx(level)
+        found = np.linalg.norm(gradients(jnp.asarray(a[None]), weights).first)
+        assert found == pytest.approx(slope, abs=1e-15)
+
+
+def test_origin_is_a_strict_saddle():
+    point = origin(A7, width=3)
+    # The Hessian at zero weights only has the terms -V.(A w)/2: read it off second differences of the loss.
+    half = np.linalg.norm(A7) / 2
+    assert point.level == 0.5 and point.eigenvalues[0] == pytest.approx(-half) and len(point.eigenvalues) == 3 * 8
+    for sign, h in ((1, 1e-3), (-1, 1e-3)):
+        along = A7 / np.linalg.norm(A7)
+        first = h * np.stack([sign * along / math.sqrt(2), 1e-9 * along])
+        loss = values([[h / math.sqrt(2)], [1e-12]], first, A7)[0]
+        # L = |a|^2/2 -+ (h^2/2) half + O(h^4)
+        assert (loss - np.sum(A7**2) / 2) / (h**2 / 2) == pytest.approx(-sign * half, rel=1e-5)
+
+
+def test_a_neuron_at_the_origin_opens_a_way_down():
+    point = with_neuron_at_origin(one_sided(A7, (1.0, 2.0), (0.3, 0.7)))
+    first, second = point.first.copy(), point.second.copy()
+    for h in (1e-2, 1e-3):
+        first[2], second[2] = -h * A7, -h
+        drop = np.sum(A7**2) / 4 - values(second, first, A7)[0]
+        # The degree-two term v f(-a, w) = -h^2 |a|^2/2, with the sign that lowers the loss.
+        assert drop == pytest.approx(h**2 * np.sum(A7**2) / 2, rel=2 * h)
+    with pytest.raises(BadInput, match="one-sided"):
+        with_neuron_at_origin(global_minimum(A7, (1.0, -1.0), (1.0, 1.0)))
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_paired_minimum_has_nullity_r_squared_plus_r(outputs):
+    rng = np.random.default_rng(outputs)
+    basis = np.eye(outputs) + 0.3 * rng.standard_normal((outputs, outputs))
+    point = paired_minimum(rng.standard_normal((outputs, 7)), basis, np.full(outputs, 1.3))
+    loss, norm = values(point.second, point.first, point.target)
+    hessian = hessian_of(point)
+    assert norm < 1e-12 and abs(loss) < 1e-13 and curvature(hessian).nullity == outputs**2 + outputs
+
+
+def test_bad_shares_are_refused():
+    with pytest.raises(BadInput, match="sum to 1"):
+        global_minimum(A7, (1.0, -1.0), (1.0, 0.9))
+    with pytest.raises(BadInput, match="one side"):
+        one_sided(A7, (1.0, -1.0), (0.5, 0.5))
+    with pytest.raises(BadInput, match="non-zero v"):
+        on_the_line(A7, (1.0, 0.0), (0.5, 0.5))
+    with pytest.raises(BadInput, match="invertible"):
+        paired_minimum(np.eye(2), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, "origin neuron"])
+def test_classifier_names_every_family(name):
+    point = SMOOTH[name] if name in SMOOTH else with_neuron_at_origin(SMOOTH["spurious k=2"])
+    alive = np.any(point.first != 0, axis=1)
+    loss, norm = values(point.second[alive], point.first[alive], point.target)
+    assert classify(point.second, point.first, A7, loss=loss, gradient_norm=norm) is point.kind
+
+
+def test_classifier_on_the_rest():
+    second, first = two_neurons(A7, -0.5)
+    loss, norm = values(second, first, A7)
+    assert classify(second, first, A7, loss=loss, gradient_norm=norm) is Kind.NONE
+    assert classify(second, first, A7, loss=loss, gradient_norm=math.nan) is Kind.NONE
+    zero = origin(A7)
+    half = float(np.sum(A7**2)) / 2
+    assert classify(zero.second, zero.first, A7, loss=half, gradient_norm=0.0) is Kind.ORIGIN
+    assert classify(second, first, A7, loss=0.3 * half, gradient_norm=0.0) is Kind.OTHER
+    with pytest.raises(BadInput, match="one output"):
+        classify(np.ones((2, 2)), first, A7, loss=0.0, gradient_norm=0.0)
+
+
+def test_line_slice_is_the_loss():
+    rng = np.random.default_rng(0)
+    alpha = rng.uniform(-2, 3, (200, 2))
+    first = alpha[:, :, None] * np.array([1.0, 0.0])
+    found = losses(jnp.array([[1.0, 0.0]]), network(np.tile([1.0, -1.0], (200, 1)), first))
+    np.testing.assert_allclose(np.asarray(found), line_slice(*alpha.T), atol=1e-14)
+
+
+@pytest.mark.parametrize("same_sign", [False, True])
+def test_valley_loss_is_the_loss_on_its_slice(same_sign):
+    rng = np.random.default_rng(1)
+    first = rng.standard_normal((200, 2, 2))
+    a = np.array([1.0, 0.0])
+    sign = 1.0 if same_sign else -1.0
+    first[:, 1] = sign * (a - first[:, 0])
+    found = losses(jnp.asarray(a[None]), network(np.tile([1.0, sign], (200, 1)), first))
+    np.testing.assert_allclose(np.asarray(found), valley_loss(first, a, same_sign=same_sign), rtol=1e-12)
+
+
+@pytest.mark.parametrize("c", [0.5, 2.0, -1.5])
+def test_cubic_descent(c):
+    eps = 1e-2
+    first = np.outer([c + 1, c], np.eye(7)[0]) + eps * np.eye(7)[1]
+    found = 0.25 - values([[1.0], [-1.0]], first, np.eye(7)[0])[0]
+    # The next order of g(psi) is a relative psi^2/10 and the angle is near eps/(c(c+1)).
+    assert found / eps**3 == pytest.approx(descent_coefficient(c), rel=1e-2)
+
+
+def test_escape_rate_and_time():
+    assert 1 / escape_rate(1.0, 1.0, 1.0) == pytest.approx(16 * math.pi)
+    assert 1 / escape_rate(2.0, 0.5, 2.0, target=3.0) == pytest.approx(2 * math.pi * 36 * 3 * (4 + 0.25))
+    assert escape_steps(0.25, 1.0, step=0.01) == pytest.approx(20106, abs=1)
+
+
+def test_pair_finder_sees_through_a_permutation():
+    rng = np.random.default_rng(2)
+    point = paired_minimum(rng.standard_normal((3, 6)), BASIS, scales=[1.0, 1.1, 0.8])
+    order = rng.permutation(6)
+    found = pair_up(point.second[order], point.first[order], point.target)
+    assert found.mutual and sorted(order[found.partner]) == list(range(6))
+    assert np.all((order[found.partner] - order) % 6 == 3)
+    assert max(*found.first_angle, *found.second_angle) < 1e-15 and found.residual < 1e-13
+    gaps = np.sort(np.abs(np.linalg.norm(BASIS, axis=1) * (1 - np.array([1.0, 1.1, 0.8]))))
+    np.testing.assert_allclose(np.sort(found.second_gap), gaps, atol=1e-14)
+
+
+def test_pair_finder_reports_a_bent_pair():
+    point = paired_minimum(np.eye(2, 4), np.eye(2))
+    first = point.first + np.array([[0, 0, 1e-3, 0], [0] * 4, [0] * 4, [0] * 4])
+    found = pair_up(point.second, first, point.target)
+    assert max(found.first_angle) == pytest.approx(1e-3, rel=1e-3) and found.residual == pytest.approx(1e-3)
+
+
+def test_lines_balance_at_a_global_minimum():
+    point = paired_minimum(np.eye(3, 5), BASIS, scales=[1.0, 2.0, 0.5])
+    lines = find_lines(point.second, point.first)
+    assert len(lines) == 3 and np.max(lines.imbalance) < 1e-14
+    assert np.all(lines.label[:3] == lines.label[3:])
+
+
+def test_side_sums_are_the_target_but_sums_by_sign_need_not_be():
+    # Three neurons on the minus side with a cancelling pair: a global minimum that the sign of v groups wrongly.
+    point = global_minimum(A7, (1.09, -0.787, 1.166), (1.0, 1.42, -0.42))
+    for total in side_sums(point.second, point.first, A7):
+        np.testing.assert_allclose(total, A7, atol=1e-14)
+    positive = point.second[:, 0] > 0
+    by_sign = point.second[positive, 0] @ point.first[positive]
+    assert np.linalg.norm(by_sign - A7) / np.linalg.norm(A7) == pytest.approx(0.42)

@@ -1,0 +1,77 @@
+"""Reproduction writes every file, and one crash loses nothing else."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tutelage._errors import BadInput
+from tutelage.analysis.claims import Claim
+from tutelage.papers.paper import Figure
+from tutelage.present.reproduce import plan, reproduce
+
+
+def boom(*_):
+    raise RuntimeError("kaboom")
+
+
+def test_it_writes_figures_data_claims_and_report(registered, tmp_path):
+    told = []
+    made = reproduce(out=tmp_path, seeds=4, progress=lambda *step: told.append(step))
+    assert made.ok and made.report == tmp_path / "report.html"
+    data = xr.load_dataset(tmp_path / "tiny/fig1.nc", engine="h5netcdf")
+    np.testing.assert_array_equal(data.loss, [1.0, 0.5, 0.1])
+    assert data.attrs["paper"] == "tiny" and json.loads(data.attrs["settings"])["dim"] == 100
+    assert data.attrs["dim"] == 100  # what the figure itself recorded stays
+    assert (tmp_path / "tiny/fig1.png").read_bytes().startswith(b"\x89PNG")
+    claims = json.loads((tmp_path / "claims.json").read_text())
+    assert [c["id"] for c in claims["papers"]["tiny"]] == ["T01", "T02", "T03", "T04", "T05"]
+    assert claims["papers"]["tiny"][0]["seeds"] == 4 and claims["size"] == "quick"
+    assert told[0] == ("tiny: figure fig1", 0, 6) and told[-1] == ("tiny: claim T05", 5, 6)
+
+
+def test_single_figures_come_without_claims(registered, tmp_path):
+    (result,) = reproduce(["tiny/fig1"], out=tmp_path).results
+    assert len(result.figures) == 1 and len(result.table) == 0
+
+
+def test_a_crash_is_kept_and_the_rest_goes_on(registered, paper, tmp_path):
+    figures = (Figure("fig0", "Crashes", boom, boom), *paper.figures)
+    claims = (Claim("T00", "", "crashes", "", boom), *paper.claims)
+    registered(dataclasses.replace(paper, figures=figures, claims=claims))
+    made = reproduce(out=tmp_path)
+    (result,) = made.results
+    assert not made.ok and made.report.is_file()
+    assert [f.figure.id for f in result.figures] == ["fig1"] and len(result.table) == 6
+    assert [c.what for c in result.crashes] == ["figure fig0", "claim T00"]
+    assert "kaboom" in made.report.read_text()
+
+
+def test_evidence_that_crashes_is_one_crash(registered, paper, tmp_path):
+    registered(dataclasses.replace(paper, evidence=boom))
+    (result,) = reproduce(out=tmp_path).results
+    assert [c.what for c in result.crashes] == ["claims"] and len(result.figures) == 1
+
+
+def test_a_crashing_certificate_is_kept_too(registered, paper, tmp_path):
+    registered(dataclasses.replace(paper, run=boom))
+    (result,) = reproduce(out=tmp_path, certify=True).results
+    assert [c.what for c in result.crashes] == ["certificate"]
+
+
+def test_plan(registered, paper):
+    other = dataclasses.replace(paper, name="other")
+    registered(paper, other)
+    assert [(p.name, f) for p, f in plan(())] == [("tiny", None), ("other", None)]
+    assert plan(["tiny/fig1", "tiny"]) == plan(["tiny", "tiny/fig1"]) == [(paper, None)]
+    assert plan(["other/fig1"]) == [(other, paper.figures)]
+    with pytest.raises(BadInput, match="did you mean 'other'"):
+        plan(["othr"])
+
+
+def test_a_folder_that_cannot_be_made(registered, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="choose another"):
+        reproduce(out=tmp_path / "file" / "report")

@@ -1,0 +1,164 @@
+"""Activations against JAX's own functions, mpmath, and the definition of a Hermite coefficient."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+
+from tutelage._errors import BadInput
+from tutelage.problem import activations as act
+
+Z = np.concatenate(
+    [np.linspace(-40, 40, 400), np.linspace(-3, 3, 300)]
+)  # 0 is not in it: there slopes differ by choice
+EPS = np.finfo(float).eps
+
+# name -> the same function written in JAX; derivatives of the reference are by automatic differentiation.
+REFERENCES = {
+    "relu": jax.nn.relu,
+    "abs": jnp.abs,
+    "linear": lambda z: z,
+    "erf": jax.scipy.special.erf,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "he0": lambda z: 1.0 + 0 * z,
+    "he3": lambda z: z**3 - 3 * z,
+    "he4": lambda z: z**4 - 6 * z**2 + 3,
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_value_and_derivatives(name):
+    s, reference = act.activation(name), REFERENCES[name]
+    orders = [s, s.derivative, s.second_derivative]
+    for order, ours in enumerate(orders):
+        theirs = reference
+        for _ in range(order):
+            theirs = jax.grad(theirs)
+        expected = jax.vmap(theirs)(Z)
+        # Thirty erf nodes are summed, or powers up to 40^4: a few roundings of the largest number.
+        assert np.max(np.abs(ours(Z) - expected)) <= 16 * EPS * max(1.0, np.max(np.abs(expected)))
+
+
+def test_logistic_mixture_against_mpmath():
+    """The erf mixture is the logistic function to 1e-15, by mpmath's erf so that only the nodes are tested."""
+    constant, mixture = act.sigmoid.atoms
+    with mpmath.workdps(30):
+        for x in [0.01, 0.3, 1, 2.5, 7, 20, 60]:
+            total = constant.coefficients[0] + sum(
+                mpmath.mpf(w) * mpmath.erf(mpmath.mpf(b) * x)
+                for w, b in zip(mixture.weights, mixture.slopes, strict=True)
+            )
+            assert abs(total - 1 / (1 + mpmath.exp(-mpmath.mpf(x)))) < 1e-15
+
+
+def test_sigmoid_hermite_coefficients():
+    values, error = act.sigmoid.hermite(8)
+    known = {1: 0.20662096414190704, 3: -0.025473257907323417, 5: 0.0058770606000134374, 7: -0.0017266562875681669}
+    assert error < 2e-15
+    for k, value in known.items():
+        assert abs(values[k] - value) <= error
+    assert np.all(values[2::2] == 0) and values[0] == 0.5
+
+
+@pytest.mark.parametrize("scale", [1e-12, 0.7, 3.0, 1e3])
+@pytest.mark.parametrize("name", ["relu", "abs", "linear", "erf", "sigmoid", "tanh", "he3"])
+def test_hermite_coefficients_by_quadrature(name, scale):
+    """The closed forms against the quadrature that serves any function, within the two stated errors."""
+    s = act.activation(name)
+    sampled = act.from_callable(lambda z: REFERENCES[name](z), name="same", kinks=s.kinks)
+    ours, theirs = s.hermite(10, scale), sampled.hermite(10, scale)
+    size = np.sqrt(float(sum(atom.second_moment(jnp.asarray(scale)) for atom in s.atoms)))
+    assert theirs.error < 1e-12 * size
+    assert np.max(np.abs(ours.values - theirs.values)) <= ours.error + theirs.error
+
+
+@pytest.mark.parametrize("spec", ["relu", "erf", "tanh", "he4", "poly", "softplus", "bent"])
+def test_scale_jet_by_finite_differences(spec):
+    """Derivatives in the scale: fourth-order differences at step 1e-3 are right to about 1e-12 of the fifth derivative."""
+    s = {"poly": act.polynomial([1.0, -2.0, 0.5, 3.0]), "softplus": act.from_callable(jax.nn.softplus)}.get(spec)
+    s = s or (_bent() if spec == "bent" else act.activation(spec))
+    r, h, count = 0.8, 1e-3, 6
+    grid = jnp.asarray(r + h * np.arange(-2, 3))
+    for atom in s.atoms:
+        table = atom.scale_jet(grid, count)
+        value = np.asarray(table.value)
+        jet = type(table)(*(np.asarray(part[2]) for part in table))
+        slope = (value[0] - 8 * value[1] + 8 * value[3] - value[4]) / (12 * h)
+        second = (-value[0] + 16 * value[1] - 30 * value[2] + 16 * value[3] - value[4]) / (12 * h * h)
+        k = np.arange(count)
+        np.testing.assert_allclose(jet.slope, slope, atol=1e-10)
+        np.testing.assert_allclose(jet.second, second, atol=1e-8)
+        np.testing.assert_allclose(jet.over, np.where(k >= 1, jet.value / r, 0), atol=1e-13)
+        np.testing.assert_allclose(jet.over_twice, np.where(k >= 2, jet.value / r**2, 0), atol=1e-13)
+        np.testing.assert_allclose(jet.turn, np.where(k >= 1, (jet.slope - jet.value / r) / r, 0), atol=1e-12)
+        np.testing.assert_allclose(jet.lift, (jet.slope - k * jet.value / r) / r, atol=1e-12)
+
+
+def _bent():
+    return act.from_callable(lambda z: jnp.maximum(z - 0.5, 0.0) + jnp.cos(z), name="bent", kinks=(0.5,))
+
+
+def test_callable_with_kink_at_zero_goes_to_closed_form():
+    s = act.from_callable(lambda z: jnp.where(z > 0, 2 * z, jnp.sin(z)), name="half sine", kinks=(0.0,))
+    smooth, bend = s.atoms
+    assert bend.kink == pytest.approx(0.5, abs=1e-12) and smooth.kinks == ()
+    z = jnp.array([-2.0, 1.5])
+    np.testing.assert_allclose(s(z), [np.sin(-2.0), 3.0], atol=1e-15)
+
+
+def test_error_estimate_of_a_callable_is_honest():
+    """A sharp function off the origin: the stated error must cover the true one, and must not be absurdly small."""
+    s = act.from_callable(lambda z: jnp.tanh(20 * (z - 1.3)), name="sharp")
+    values, error = s.hermite(4)
+    with mpmath.workdps(20):
+        exact = mpmath.quad(
+            lambda z: mpmath.tanh(20 * (z - mpmath.mpf("1.3"))) * mpmath.npdf(z), [-13, 0, 1, 1.2, 1.3, 1.4, 1.6, 3, 13]
+        )
+    assert abs(float(values[0]) - float(exact)) <= error < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("fn", "kinks", "words"),
+    [
+        (lambda z: jnp.where(z > 0.3, 1.0, 0.0) + z, (), "jumps near 0.3"),
+        (jnp.sign, (), "jumps near"),
+        (lambda z: jnp.maximum(z - 1.1, 0.0), (), r"kinks=\(1.1,\)"),
+        (lambda z: jnp.stack([z, z]), (), "one number"),
+        (lambda z: np.sin(float(z)), (), "jax.numpy"),
+        (lambda z: 1 / (z - z), (), "jumps near"),
+    ],
+)
+def test_refused_callables(fn, kinks, words):
+    with pytest.raises(BadInput, match=words):
+        act.from_callable(fn, name="bad", kinks=kinks)
+
+
+def test_lookup():
+    assert act.activation("he12").name == "he12"
+    assert act.activation(act.relu) is act.relu
+    assert act.activation(jnp.sin).name == "sin"
+    with pytest.raises(BadInput, match="did you mean 'sigmoid'"):
+        act.activation("sigmod")
+    with pytest.raises(BadInput, match="a name, an Activation or a function"):
+        act.activation(3)
+    with pytest.raises(BadInput, match="order must be"):
+        act.hermite(-1)
+    with pytest.raises(BadInput, match="finite numbers"):
+        act.polynomial([])
+
+
+def test_activations_are_static_arguments():
+    """Equal activations hash alike and do not compile twice."""
+    traced = []
+
+    def f(s, z):
+        traced.append(s.name)
+        return s(z)
+
+    run = jax.jit(f, static_argnums=0)
+    for s in (act.activation("he3"), act.hermite(3), act.activation(jnp.cos), act.activation(jnp.cos)):
+        run(s, jnp.ones(2))
+    assert traced == ["he3", "cos"]
+    assert act.relu != act.absolute and hash(act.relu) == hash(act.activation("relu"))

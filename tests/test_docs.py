@@ -1,0 +1,94 @@
+"""The documentation says what is so: made pages are up to date, examples run, links lead somewhere."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tutelage
+from tutelage._version import __version__
+from tutelage.trajectory.observables import STANDARD, WEIGHTS
+
+ROOT = Path(tutelage.__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def pages_of(script: str) -> dict[Path, str]:
+    spec = importlib.util.spec_from_file_location(script, DOCS / f"{script}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.pages()
+
+
+@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api"])
+def test_made_pages_are_up_to_date(script):
+    for path, text in pages_of(script).items():
+        assert path.is_file() and path.read_text(encoding="utf-8") == text, f"{path.name} is old; run `make pages`"
+
+
+def blocks(page: Path) -> list[str]:
+    """The Python examples of a page."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def run(source: str) -> None:
+    exec(compile(source, "example", "exec"), {"__name__": "example"})
+
+
+@pytest.mark.parametrize("page", ["getting-started.md", "extending.md"])
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in blocks(DOCS / page):
+        run(source)
+
+
+def test_the_readme_example_says_what_the_text_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (source,) = blocks(ROOT / "README.md")
+    run(source)
+    share, sentence = capsys.readouterr().out.splitlines()[:2]
+    # 1000 seeds about 0.875: four standard deviations are 0.042; the seeds are fixed, so this never flickers.
+    assert abs(float(share.split()[0]) - 0.875) < 0.042
+    assert re.match(r"All \d+ checks agree", sentence)
+
+
+def markdown() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", markdown(), ids=lambda p: p.name)
+def test_links_lead_to_files(page):
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"\w+://", link):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("observable", (*STANDARD, *WEIGHTS), ids=lambda o: o.name)
+def test_the_schema_has_every_variable(observable):
+    dims = ", ".join(("seed", "time", *observable.dims))
+    row = f"| `{observable.name}` | `{dims}` | {observable.units} |"
+    assert row in (DOCS / "schema.md").read_text(encoding="utf-8")
+
+
+def test_the_version_is_one():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = [entry for group in project["dependency-groups"].values() for entry in group if isinstance(entry, str)]
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {pin.split("==")[0].lower().replace("_", "-") for pin in pins if "==" in pin}
+    for need in (*project["project"]["dependencies"], *groups):
+        assert re.split(r"[<>=\[; ]", need)[0].lower() in pinned, need
+
+
+def test_the_readme_counts_its_claims():
+    from tutelage import papers
+
+    for name in papers.names():
+        row = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(f"| `{name}`"))
+        assert f"{len(papers.get(name).claims)} claims" in row

@@ -1,0 +1,117 @@
+"""The Dataset of a run: its schema, and that writing and reading it back changes nothing."""
+
+import json
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+
+import tutelage as tt
+from tutelage.trajectory.dataset import save, to_dataset
+from tutelage.trajectory.observables import STANDARD, WEIGHTS, Observable
+
+FLOATS = st.floats(allow_nan=True, allow_infinity=True, width=64)
+
+
+@given(
+    values=hnp.arrays(np.float64, (2, 3, 2), elements=FLOATS),
+    times=st.lists(st.floats(0, 1e8), min_size=3, max_size=3, unique=True).map(sorted),
+    seeds=st.lists(st.integers(0, 2**31), min_size=2, max_size=2, unique=True),
+    note=st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20),
+)
+def test_round_trip_is_the_identity(tmp_path_factory, values, times, seeds, note):
+    dataset = to_dataset(
+        {"thing": values, "_reached": np.ones((2, 3), bool)},
+        (Observable("thing", lambda view: view, ("student",), "a thing", "weight"),),
+        seeds=np.array(seeds),
+        clock=np.arange(3.0),
+        time=np.array(times),
+        extra={"stopped": xr.Variable("seed", ["horizon", "converged"])},
+        settings={"note": note},
+    )
+    path = tmp_path_factory.mktemp("nc") / "run.nc"
+    save(dataset, path)
+    xr.testing.assert_identical(tt.load(path), dataset)
+
+
+@pytest.fixture(scope="module")
+def run():
+    problem = tt.Problem(
+        inputs=tt.Gaussian(10**6),
+        teacher=tt.TwoLayer("linear", first=[[1.0]]),
+        student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    )
+    return tt.descend(problem, step=0.5, steps=60, seeds=3, weights=True, stop_loss=1e-6)
+
+
+def test_a_real_run_survives_the_disk(run, tmp_path):
+    run.save(tmp_path / "run.nc")
+    xr.testing.assert_identical(tt.load(tmp_path / "run.nc"), run.dataset)
+
+
+def test_schema(run):
+    data = run.dataset
+    for observable in STANDARD + WEIGHTS:
+        variable = data[observable.name]
+        assert variable.dims == ("seed", "time", *observable.dims)
+        assert variable.attrs["long_name"] and variable.attrs["units"]
+    assert list(data["seed"].values) == [0, 1, 2]
+    assert set(data["stopped"].values) == {"converged"}
+    settings = json.loads(data.attrs["settings"])
+    assert settings["dim"] == 10**6 and settings["step"] == 0.5
+    for key in ("schema", "created_at", "tutelage_version", "jax_version", "dtype", "device", "settings_hash"):
+        assert data.attrs[key]
+
+
+def test_nothing_is_recorded_after_the_end(run):
+    """Each seed's records end where it stopped; the time axis ends with the last seed."""
+    reached = np.isfinite(run.loss.values)
+    assert reached[:, -1].any()
+    np.testing.assert_array_equal(reached.sum(1), run.recorded)
+    np.testing.assert_allclose(run.last("loss").values, [run.loss.values[s, n - 1] for s, n in enumerate(run.recorded)])
+    assert (run.last("loss") <= 1e-6).all()
+
+
+def test_every_variable_of_the_schema_page_exists(run):
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "schema.md").read_text()
+    for name in run.dataset.variables:
+        assert f"`{name}`" in page, f"docs/schema.md does not mention {name}"
+
+
+def test_attributes_are_variables(run):
+    assert run.loss.identical(run.dataset["loss"])
+    assert "overlap" in dir(run)
+    with pytest.raises(AttributeError, match="no 'los'"):
+        _ = run.los
+
+
+def test_summary_is_json(run):
+    text = json.loads(json.dumps(run.summary()))
+    assert text["seeds"] == 3 and text["stopped"] == {"converged": 3} and text["loss"]["count"] == 3
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(tt.BadInput, match="is not a file"):
+        tt.load(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("hello")
+    with pytest.raises(tt.BadInput, match="could not be read as NetCDF"):
+        tt.load(tmp_path / "text.nc")
+    assert (tmp_path / "text.nc").read_text() == "hello"
+
+
+def test_wrong_dims_are_named():
+    with pytest.raises(tt.BadInput, match="name one dim an axis"):
+        to_dataset(
+            {"x": np.zeros((1, 1, 2)), "_reached": np.ones((1, 1), bool)},
+            (Observable("x", lambda view: view, ("a", "b")),),
+            seeds=np.array([0]),
+            clock=np.zeros(1),
+            time=np.zeros(1),
+            extra={},
+            settings={},
+        )

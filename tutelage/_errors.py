@@ -1,0 +1,58 @@
+"""What can go wrong, said once: bad input, and the reasons a run stops."""
+
+import difflib
+import enum
+from collections.abc import Iterable
+
+
+class BadInput(ValueError):
+    """Input that cannot be used. The message is one sentence: what came, what was expected, what to try."""
+
+
+class StopReason(enum.IntEnum):
+    """Why a run ended; `sentence` says it in words.
+
+    ```python
+    >>> from tutelage import StopReason
+    >>> StopReason.CONVERGED.sentence
+    'The loss or the gradient fell below its convergence threshold.'
+
+    ```
+    """
+
+    RUNNING = 0
+    CONVERGED = 1
+    HORIZON = 2
+    EVENT = 3
+    NONFINITE = 4
+    CAP = 5
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    StopReason.RUNNING: "The run has not ended yet.",
+    StopReason.CONVERGED: "The loss or the gradient fell below its convergence threshold.",
+    StopReason.HORIZON: "The run reached its horizon.",
+    StopReason.EVENT: "An event that was asked to stop the run occurred.",
+    StopReason.NONFINITE: "A weight became infinite or not a number; try a smaller step.",
+    StopReason.CAP: "The cap on solver steps was reached before the horizon; raise `max_steps` or try solver='stiff'.",
+}
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:
+    """The error for a name that is not known, with the nearest one that is.
+
+    ```python
+    >>> from tutelage._errors import unknown
+    >>> print(unknown("setting", "widht", ["width", "dim"]))
+    Unknown setting 'widht': did you mean 'width'? Known are dim, width.
+
+    ```
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return BadInput(f"Unknown {kind} {name!r}: {hint}Known are {', '.join(known)}.")

@@ -1,0 +1,7 @@
+"""What a trajectory and its loss mean: phases, landscape, claims, certificates.
+
+- `phases`: crossings, plateaus, growth and tails detected in a trajectory.
+- `landscape`: stationary points, Hessian spectra, kinds of points, levels of the loss.
+- `certificates`: a run's numbers again, by independent routes.
+- `claims`, `panels`: checkable statements with verdicts, and figures as data.
+"""

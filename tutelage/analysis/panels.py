@@ -1,0 +1,90 @@
+"""A figure as data: panels of named series. Papers make them from a Dataset; `present.figures` draws them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Scale = Literal["linear", "log", "symlog"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, point cloud or ribbon. `low`/`high` draw a band (lines) or error bars (points).
+
+    `colour` is a house colour index (0, 1, ...), so that one quantity keeps one colour across panels;
+    None takes the next one. `right` puts the series on the right-hand axis.
+    """
+
+    x: NDArray[np.floating]
+    y: NDArray[np.floating]
+    label: str = ""
+    kind: Literal["line", "points", "steps"] = "line"
+    dash: Literal["solid", "dashed", "dotted"] = "solid"
+    colour: int | None = None
+    marker: str = "o"
+    low: NDArray[np.floating] | None = None
+    high: NDArray[np.floating] | None = None
+    right: bool = False
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Field:
+    """A function on a grid, drawn as filled contours with a colour bar: `values[i, j]` at `(x[j], y[i])`."""
+
+    x: NDArray[np.floating]
+    y: NDArray[np.floating]
+    values: NDArray[np.floating]
+    label: str
+    levels: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A labelled vertical line (`at`), horizontal line (`level`), shaded interval (`span`) or arrow (`arrow`)."""
+
+    label: str
+    at: float | None = None
+    level: float | None = None
+    span: tuple[float, float] | None = None
+    arrow: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: tuple[Series, ...] = ()
+    fields: tuple[Field, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    xlim: tuple[float, float] | None = None
+    ylim: tuple[float, float] | None = None
+    right_label: str = ""
+    equal_axes: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A whole figure: a title, its panels in rows of `columns`, and a caption for the report."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    columns: int = 2
+    caption: str = ""
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(s.label for p in self.panels for s in p.series if s.label))
+
+
+def line(x: ArrayLike, y: ArrayLike, label: str = "", **style) -> Series:
+    """A `Series` from anything array-like."""
+    return Series(np.asarray(x, float), np.asarray(y, float), label, **style)

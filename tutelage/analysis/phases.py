@@ -1,0 +1,363 @@
+"""Phases detected in a trajectory: crossings, plateaus, exponential growth, and the two kinds of tail.
+
+The detectors take one-dimensional arrays, `time` and what was recorded at it, so that they serve any trajectory;
+`detect` runs them over the seeds of a Dataset. Records that are not finite (a seed that ended early) are ignored.
+A detected time is a recorded time: it is known to the spacing of the records before it, its `uncertainty`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student_t
+
+from .claims import Interval
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A straight line through a window of records: its slope, standard error, interval, and the window.
+
+    The standard error is that of least squares for independent noise and, added in quadrature, half the range
+    of the slopes of the window's three thirds as far as noise does not explain it: a trajectory is never quite
+    straight, and the bend limits what the slope can mean.
+    """
+
+    slope: float
+    error: float
+    interval: Interval
+    start: float
+    end: float
+    points: int
+    residual: float
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A named stretch of one seed's trajectory; `predicted` and `uncertainty` are those of its `end`."""
+
+    name: str
+    start: float
+    end: float
+    description: str = ""
+    predicted: float | None = None
+    uncertainty: float | None = None
+    seed: int = 0
+    fit: Fit | None = None
+
+
+class Crossing(NamedTuple):
+    """The record at which a condition came true: it did so at most `uncertainty` before `time`."""
+
+    index: int
+    time: float
+    uncertainty: float
+
+
+def crossing(
+    time: ArrayLike, condition: ArrayLike, *, stays: bool = True, valid: ArrayLike | None = None, after: float = -np.inf
+) -> Crossing | None:
+    """The first record at or past `after` where `condition` is true (and, with `stays`, true ever after).
+
+    `valid` marks the records to look at. None is returned when there is no such record.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.analysis.phases import crossing
+    >>> angle = np.array([1.0, 0.1, 0.3, 0.1, 0.05])
+    >>> crossing([0, 1, 2, 4, 8], angle < 0.2), crossing([0, 1, 2, 4, 8], angle < 0.2, stays=False)
+    (Crossing(index=3, time=4.0, uncertainty=2.0), Crossing(index=1, time=1.0, uncertainty=1.0))
+
+    ```
+    """
+    time, condition = np.asarray(time, float), np.asarray(condition, bool)
+    looked = (time >= after) & (True if valid is None else np.asarray(valid, bool))
+    met = condition[looked]
+    if stays:
+        met = np.logical_and.accumulate(met[::-1])[::-1]
+    if not met.any():
+        return None
+    index = int(np.flatnonzero(looked)[np.argmax(met)])
+    before = time[index - 1] if index else min(time[0], 0.0)
+    return Crossing(index, float(time[index]), float(time[index] - before))
+
+
+def plateaus(
+    time: ArrayLike,
+    loss: ArrayLike,
+    *,
+    slope: float = 0.1,
+    decades: float = 0.3,
+    window: float = 0.2,
+    floor: float = 0.0,
+) -> list[Phase]:
+    """The maximal intervals of log-time on which `|d ln loss / d ln time| < slope`, at least `decades` long.
+
+    The slope is that of a least-squares line through `window` decades around each point of a log-time grid, which
+    averages noise; an edge is therefore known to half a window or to the spacing of the records, the larger.
+    Records at time zero, and losses at or below `floor`, cannot be shown in logarithms and are left out.
+    """
+    time, loss = _clean(time, loss, floor)
+    time, loss = time[time > 0], loss[time > 0]
+    if len(time) < 3:
+        return []
+    step = window / 8
+    grid = np.arange(np.log10(time[0]), np.log10(time[-1]) + step, step)
+    log_time, log_loss = _binned(np.log10(time), np.log(loss), grid)
+    slopes = np.array([_local_slope(log_time, log_loss, x, window) for x in log_time]) / np.log(10)
+    found = []
+    for first, last in _runs(np.abs(slopes) < slope):
+        start, end = 10 ** log_time[first], 10 ** log_time[last]
+        if log_time[last] - log_time[first] >= decades:
+            level = float(np.exp(np.median(log_loss[first : last + 1])))
+            spread = max(_spacing(time, end), end * (1 - 10 ** (-window / 2)))
+            found.append(Phase("plateau", start, end, f"the loss stays near {level:.6g}", uncertainty=spread))
+    return found
+
+
+def growth(time: ArrayLike, values: ArrayLike, *, tolerance: float = 0.02, level: float = 0.99) -> Phase | None:
+    """The window of exponential growth: where `ln values` is straight and rises the most, with the rate fitted there.
+
+    Straight means that the root mean square residual is at most `tolerance` beyond the noise of the records, which
+    is estimated from second differences. `fit.slope` is the rate per unit of time.
+    """
+    time, values = _clean(time, values, 0.0)
+    window = _straightest(time, np.log(values), tolerance)
+    if window is None:
+        return None
+    fit = line(time[window], np.log(values[window]), level=level)
+    return _fitted("exponential growth", f"grows as exp({fit.slope:.6g} t)", time, fit)
+
+
+def exponential_tail(
+    time: ArrayLike, loss: ArrayLike, *, floor: float = 1e-26, tolerance: float = 0.02, level: float = 0.99
+) -> Phase | None:
+    """Linear convergence: the longest stretch of straight `ln loss` against time that lasts to the end.
+
+    The end is the first record with `loss <= floor * max(loss)` (rounding begins there), or the last record.
+    """
+    phase = _tail(time, loss, floor, tolerance, level, log_time=False)
+    return phase and replace(phase, name="linear convergence", description=f"loss ~ exp({phase.fit.slope:.6g} t)")
+
+
+def power_tail(
+    time: ArrayLike, loss: ArrayLike, *, floor: float = 1e-26, tolerance: float = 0.02, level: float = 0.99
+) -> Phase | None:
+    """A power law: the longest stretch of straight `ln loss` against `ln time` that lasts to the end."""
+    phase = _tail(time, loss, floor, tolerance, level, log_time=True)
+    return phase and replace(phase, name="power law", description=f"loss ~ t^{phase.fit.slope:.6g}")
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """The phase `name` ends when `condition` (a one-seed Dataset -> booleans over time) comes true.
+
+    `predicted` is a time, or a function of the one-seed Dataset that gives it.
+    """
+
+    name: str
+    condition: Callable[[xr.Dataset], Any]
+    description: str = ""
+    predicted: float | Callable[[xr.Dataset], float | None] | None = None
+    stays: bool = True
+
+
+def milestones(
+    marks: Sequence[Milestone], last: str = "", description: str = ""
+) -> Callable[[xr.Dataset], list[Phase]]:
+    """A detector of consecutive phases, each from the end of the one before until its condition comes true.
+
+    Two may end at the same record. The list stops at the first condition that never comes true; if all do and
+    `last` is given, a phase of that name runs to the last record.
+    """
+
+    def detector(one: xr.Dataset) -> list[Phase]:
+        time, valid = one["time"].values, np.isfinite(one["loss"].values)
+        found: list[Phase] = []
+        start = float(time[0])
+        for mark in marks:
+            at = crossing(time, mark.condition(one), stays=mark.stays, valid=valid, after=start)
+            if at is None:
+                return found
+            predicted = mark.predicted(one) if callable(mark.predicted) else mark.predicted
+            found.append(Phase(mark.name, start, at.time, mark.description, predicted, at.uncertainty))
+            start = at.time
+        return [*found, Phase(last, start, float(time[valid][-1]), description)] if last else found
+
+    return detector
+
+
+def loss_phases(one: xr.Dataset) -> list[Phase]:
+    """The phases any trajectory may have: the plateaus of its loss, and its linear convergence if it ends in one."""
+    time, loss = one["time"].values, one["loss"].values
+    tail = exponential_tail(time, loss)
+    # A tail that is a plateau too (no fall by at least a factor e) is told once, as a plateau.
+    falls = tail is not None and -tail.fit.slope * (tail.end - tail.start) > 1
+    return plateaus(time, loss) + ([tail] if falls else [])
+
+
+def detect(
+    dataset: xr.Dataset, detectors: Iterable[Callable[[xr.Dataset], Iterable[Phase]]] = (loss_phases,)
+) -> list[Phase]:
+    """Run detectors, functions of a one-seed Dataset, over all seeds.
+
+    ```python
+    >>> import numpy as np, xarray as xr
+    >>> from tutelage.analysis.phases import detect
+    >>> time = np.geomspace(0.01, 100, 400)
+    >>> loss = xr.DataArray(0.5 * np.exp(-time)[None], dims=("seed", "time"))
+    >>> [p.name for p in detect(xr.Dataset({"loss": loss}, {"time": time, "seed": [7]}))]
+    ['plateau', 'linear convergence']
+
+    ```
+    """
+    found = []
+    for seed in dataset["seed"].values:
+        one = dataset.sel(seed=seed)
+        found += [replace(phase, seed=int(seed)) for detector in detectors for phase in detector(one)]
+    return found
+
+
+def table(phases: Iterable[Phase]) -> list[dict[str, Any]]:
+    """The phases as plain dictionaries, ready for JSON, with `error = end - predicted` where there is a prediction."""
+    rows = []
+    for phase in phases:
+        row = asdict(phase)
+        row["error"] = None if phase.predicted is None else phase.end - phase.predicted
+        rows.append(row)
+    return rows
+
+
+def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Fit:
+    """Least squares of `y` against `x`, with a Student interval for the slope (see `Fit` for the standard error)."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    slope, white, residual = _least_squares(x, y)
+    bend = 0.0
+    if len(x) >= 9:
+        thirds = [_least_squares(*part)[0] for part in zip(np.array_split(x, 3), np.array_split(y, 3), strict=True)]
+        # Independent noise gives each third's slope a standard deviation of sqrt(27) * white; half their range
+        # passes 9 * white one time in 25.
+        bend = max(np.ptp(thirds) / 2 - 9 * white, 0.0)
+    error = float(np.hypot(white, bend))
+    half = float(student_t.ppf(0.5 + level / 2, max(len(x) - 2, 1))) * error
+    interval = Interval(slope - half, slope + half, level)
+    return Fit(slope, error, interval, float(x[0]), float(x[-1]), len(x), residual)
+
+
+def _least_squares(x: Array, y: Array) -> tuple[float, float, float]:
+    """Slope, its standard error for independent noise, and the root mean square residual."""
+    centred = x - x.mean()
+    spread = float(centred @ centred)
+    slope = float(centred @ y) / spread
+    left = y - y.mean() - slope * centred
+    square = float(left @ left)
+    return slope, float(np.sqrt(square / max(len(x) - 2, 1) / spread)), float(np.sqrt(square / len(x)))
+
+
+def _tail(
+    time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool
+) -> Phase | None:
+    time, loss = np.asarray(time, float), np.asarray(loss, float)
+    low = floor * np.nanmax(loss)
+    sunk = np.flatnonzero(loss <= low)
+    time, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
+    x = np.log(time, where=time > 0, out=np.full_like(time, -np.inf)) if log_time else time
+    x, y, time = x[np.isfinite(x)], np.log(loss[np.isfinite(x)]), time[np.isfinite(x)]
+    if len(x) < _FEWEST:
+        return None
+    # Begin with all records and drop the oldest until the rest is straight.
+    starts = np.arange(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST))
+    noise = _noise(y)
+    begin = next(
+        (int(i) for i in starts if _least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
+    )
+    if begin is None:
+        return None
+    fit = line(x[begin:], y[begin:], level=level)
+    return _fitted("", "", time, replace(fit, start=float(time[begin]), end=float(time[-1])))
+
+
+# A window has at least this many records, so that noise alone seldom looks bent; windows are searched on at most
+# so many records (the search is quadratic in them), while fits use all.
+_FEWEST, _MOST = 8, 600
+
+
+def _straightest(x: Array, y: Array, tolerance: float) -> slice | None:
+    """The window with the largest rise of its fitted line, among those that are straight."""
+    stride = max(-(-len(x) // _MOST), 1)
+    noise = _noise(y)
+    x, y = x[::stride], y[::stride]
+    if len(x) < _FEWEST or np.ptp(x) == 0:
+        return None
+    scale = np.ptp(x)
+    x, y = (x - x.mean()) / scale, y - y.mean()
+    count, sx, sy, sxx, sxy, syy = (_window_sums(v) for v in (np.ones_like(x), x, y, x * x, x * y, y * y))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vx, vxy, vy = sxx - sx**2 / count, sxy - sx * sy / count, syy - sy**2 / count
+        rise = vxy / vx * (x[None, :] - x[:, None])
+        straight = (count >= _FEWEST) & ((vy - vxy**2 / vx) / count <= _allowed(tolerance, noise, count)) & (rise > 0)
+    if not straight.any():
+        return None
+    i, j = np.unravel_index(np.argmax(np.where(straight, rise, -np.inf)), rise.shape)
+    return slice(int(i) * stride, int(j) * stride + 1)
+
+
+def _window_sums(values: Array) -> Array:
+    """`out[i, j] = sum(values[i:j+1])` (meaningless for j < i)."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return total[None, 1:] - total[:-1, None]
+
+
+def _allowed(tolerance: float, noise: float, count: Any) -> Any:
+    """The mean square residual up to which `count` records are straight: four standard deviations of pure noise."""
+    return tolerance**2 + (noise * (1 + 4 / np.sqrt(2 * np.maximum(count, 1)))) ** 2
+
+
+def _noise(y: Array) -> float:
+    """The standard deviation of independent noise on a smooth curve, from the median of its second differences."""
+    if len(y) < 5:
+        return 0.0
+    return float(1.4826 * np.median(np.abs(np.diff(y, 2))) / np.sqrt(6))
+
+
+def _fitted(name: str, description: str, time: Array, fit: Fit) -> Phase:
+    return Phase(name, fit.start, fit.end, description, uncertainty=_spacing(time, fit.end), fit=fit)
+
+
+def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Array, Array]:
+    time, values = np.asarray(time, float), np.asarray(values, float)
+    keep = np.isfinite(values) & (values > floor)
+    return time[keep], values[keep]
+
+
+def _spacing(time: Array, at: float) -> float:
+    """The larger of the distances from `at` to the records around it."""
+    right = int(np.clip(np.searchsorted(time, at), 1, len(time) - 1))
+    return float(time[right] - time[right - 1])
+
+
+def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
+    """Means of the records by cell of the grid; cells without a record are filled by interpolation."""
+    cell = np.digitize(x, grid)
+    used = np.unique(cell)
+    mean_x = np.array([x[cell == c].mean() for c in used])
+    mean_y = np.array([y[cell == c].mean() for c in used])
+    inside = np.concatenate([[mean_x[0]], grid[(grid > mean_x[0]) & (grid < mean_x[-1])], [mean_x[-1]]])
+    return inside, np.interp(inside, mean_x, mean_y)
+
+
+def _local_slope(x: Array, y: Array, at: float, window: float) -> float:
+    near = np.abs(x - at) <= window / 2 + 1e-12
+    return float(np.polyfit(x[near] - at, y[near], 1)[0])
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """The first and last index of every run of true flags."""
+    padded = np.concatenate([[False], flags, [False]]).astype(int)
+    edges = np.flatnonzero(np.diff(padded))
+    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]

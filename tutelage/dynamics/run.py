@@ -1,0 +1,317 @@
+"""The one loop: every dynamics on every oracle, chunk by chunk, seeds in one batch.
+
+Inside a chunk everything is compiled: step until the next recording time, then compute the observables. Between
+chunks the host collects, reports progress and may save; a chunk is a pure function of the state before it, so a run
+restored from a saved state ends bit-identical to one that was never interrupted.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import NDArray
+
+from tutelage._errors import BadInput, StopReason
+from tutelage.dynamics.base import AbstractDynamics, Moment
+from tutelage.dynamics.events import Event
+from tutelage.dynamics.flow import REACH, Flow, stiffness
+from tutelage.dynamics.view import View
+from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.networks import Weights
+
+Observables = tuple[tuple[str, Callable[[View], Any]], ...]
+Progress = Callable[[str, int, int], None]
+
+
+class Limits(NamedTuple):
+    """When to call a run converged (checked at recording times; the gradient relative to the norm of the weights, so
+    that a tiny start is not mistaken for an end), and the cap on steps."""
+
+    loss: Float[Array, ""]
+    gradient: Float[Array, ""]
+    steps: Int[Array, ""]
+
+
+class State(eqx.Module):
+    """All that the next chunk needs. `before` and `after` bracket the step in which each event happened."""
+
+    moment: Moment
+    steps: Int[Array, ""]
+    reason: Int[Array, ""]
+    fired: Bool[Array, " event"]
+    before: Moment
+    after: Float[Array, " event"]
+
+
+class Scene(NamedTuple):
+    """What stays fixed during a run, for one seed."""
+
+    oracle: AbstractOracle
+    teacher: Weights
+    start: Weights
+
+    def view(self, weights: Weights) -> View:
+        return View(weights, self.teacher, self.start, self.oracle)
+
+
+def _event_values(events: tuple[Event, ...], view: View) -> Float[Array, " event"]:
+    return jnp.stack([jnp.asarray(event.when(view), float) for event in events]) if events else jnp.zeros(0)
+
+
+def _begin(dynamics: AbstractDynamics, events: tuple[Event, ...], scene: Scene) -> State:
+    moment = dynamics.begin(scene.oracle, scene.start)
+    fired = _event_values(events, scene.view(scene.start)) >= 0
+    before = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(events), 0), moment)
+    reason = jnp.where(_finite(scene.start), StopReason.RUNNING, StopReason.NONFINITE)
+    state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan))
+    # Strong types throughout, so that the first chunk and the later ones share one compilation.
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+
+
+def _finite(weights: Weights) -> Bool[Array, ""]:
+    return jnp.all(jnp.isfinite(weights.first)) & jnp.all(jnp.isfinite(weights.second))
+
+
+def _step(dynamics, events, scene: Scene, limit, cap, state: State) -> State:
+    old = state.moment
+    new, moved, stuck = dynamics.step(scene.oracle, old, limit)
+    finite = _finite(new.weights) & ~stuck
+    moment = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)
+    reason = jnp.where(finite, state.reason, StopReason.NONFINITE)
+    steps = state.steps + 1
+    fired, before, after = state.fired, state.before, state.after
+    if events:
+        happened = ~fired & moved & finite & (_event_values(events, scene.view(moment.weights)) >= 0)
+        before = jax.tree.map(lambda kept, now: jnp.where(_like(happened, kept), now, kept), before, old)
+        after = jnp.where(happened, moment.clock, after)
+        fired = fired | happened
+        stops = jnp.any(happened & jnp.asarray([event.stop for event in events]))
+        reason = jnp.where(stops, StopReason.EVENT, reason)
+    reason = jnp.where((steps >= cap) & (reason == StopReason.RUNNING), StopReason.CAP, reason)
+    return State(moment, steps, reason, fired, before, after)
+
+
+def _like(mask: Bool[Array, " event"], leaf: Array) -> Array:
+    return mask.reshape(mask.shape + (1,) * (leaf.ndim - 1))
+
+
+def _record(observables: Observables, scene: Scene, limits: Limits, limit, state: State) -> tuple[State, dict]:
+    view = scene.view(state.moment.weights)
+    running = state.reason == StopReason.RUNNING
+    small = (limits.loss > 0) & (view.loss <= limits.loss)
+    size = jnp.sqrt(jnp.sum(view.weights.first**2) + jnp.sum(view.weights.second**2))
+    done = running & (small | (view.gradient_norm <= limits.gradient * size))
+    row = {name: jnp.asarray(fn(view)) for name, fn in observables}
+    row["_reached"] = running & (state.moment.clock >= limit)
+    row["_time"] = state.moment.time
+    reason = jnp.where(done, StopReason.CONVERGED, state.reason)
+    return eqx.tree_at(lambda s: s.reason, state, reason), row
+
+
+def _each_seed(function, oracle: AbstractOracle, batched: bool, *per_seed):
+    """`function(oracle, *per_seed)` for all seeds at once; the oracle is each seed's own only if `batched`."""
+    arrays, static = eqx.partition(oracle, eqx.is_array)
+    axes = (0 if batched else None, *(0 for _ in per_seed))
+    return jax.vmap(lambda own, *rest: function(eqx.combine(own, static), *rest), in_axes=axes)(arrays, *per_seed)
+
+
+@eqx.filter_jit
+def _prepare(dynamics, events, oracle, batched, teacher, start) -> State:
+    return _each_seed(lambda o, s: _begin(dynamics, events, Scene(o, teacher, s)), oracle, batched, start)
+
+
+@eqx.filter_jit
+def _advance(dynamics, observables, events, limits: Limits, oracle, batched, teacher, start, state, stops):
+    """One chunk for all seeds: to each of `stops` in turn, recording there."""
+
+    def one(oracle, start, state):
+        scene = Scene(oracle, teacher, start)
+
+        def to_stop(state, stop):
+            going = lambda s: (s.reason == StopReason.RUNNING) & (s.moment.clock < stop)  # noqa: E731
+            state = jax.lax.while_loop(going, lambda s: _step(dynamics, events, scene, stop, limits.steps, s), state)
+            return _record(observables, scene, limits, stop, state)
+
+        return jax.lax.scan(to_stop, state, stops)
+
+    return _each_seed(one, oracle, batched, start, state)
+
+
+@eqx.filter_jit
+def _locate(dynamics, events, oracle, batched, teacher, start, state: State) -> Moment:
+    """The moments at which events happened, by bisection with the dynamics' own steps."""
+
+    def one(oracle, start, state):
+        scene = Scene(oracle, teacher, start)
+
+        def find(index, before, after):
+            def halve(_, ends):
+                middle = 0.5 * (ends[0] + ends[1])
+                seen = dynamics.within(oracle, before, middle)
+                passed = _event_values(events, scene.view(seen.weights))[index] >= 0
+                return jnp.where(passed, ends[0], middle), jnp.where(passed, middle, ends[1])
+
+            _, high = jax.lax.fori_loop(0, 52, halve, (before.clock, after))
+            return dynamics.within(oracle, before, high)
+
+        return jax.vmap(find)(jnp.arange(len(events)), state.before, state.after)
+
+    return _each_seed(one, oracle, batched, start, state)
+
+
+@eqx.filter_jit
+def _stiffness(oracle, batched, weights) -> Float[Array, " seed"]:
+    return _each_seed(stiffness, oracle, batched, weights)
+
+
+@eqx.filter_jit
+def _resume(dynamics, oracle, batched, moment) -> Moment:
+    return _each_seed(dynamics.resume, oracle, batched, moment)
+
+
+class Loop:
+    """A run in progress: `advance` until it says it is over; `save` and `restore` between chunks.
+
+    `auto` lets a flow change to the stiff solver when the measured curvature says that an explicit one would need
+    more than `PATIENCE` steps to the end of the next chunk.
+    """
+
+    PATIENCE = 20_000
+    LARGEST_HESSIAN = 800
+
+    def __init__(
+        self,
+        dynamics: AbstractDynamics,
+        oracle: AbstractOracle,
+        *,
+        batched: bool,
+        teacher: Weights,
+        start: Weights,
+        stops: NDArray[np.floating],
+        observables: Observables,
+        events: Sequence[Event] = (),
+        limits: Limits,
+        auto: bool = False,
+    ):
+        self.dynamics, self.oracle, self.batched, self.auto = dynamics, oracle, batched, auto
+        self.teacher, self.start, self.stops = teacher, start, np.asarray(stops, float)
+        self.observables, self.events, self.limits = observables, tuple(events), limits
+        self.chunk = 16 if len(self.stops) <= 1024 else 256
+        self.position = 0
+        self.rows: list[dict[str, NDArray]] = []
+        self.state = _prepare(dynamics, self.events, oracle, batched, teacher, start)
+        self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
+
+    @property
+    def over(self) -> bool:
+        return self.position >= len(self.stops) or not np.any(self.reasons == StopReason.RUNNING)
+
+    @property
+    def reasons(self) -> NDArray[np.integer]:
+        return np.asarray(self.state.reason)
+
+    def advance(self) -> None:
+        """Run the next chunk."""
+        stops = self.stops[self.position : self.position + self.chunk]
+        self._measure_stiffness(stops[-1])
+        padded = np.pad(stops, (0, self.chunk - len(stops)), mode="edge")
+        self.state, row = _advance(
+            self.dynamics, self.observables, self.events, self.limits, self.oracle, self.batched,
+            self.teacher, self.start, self.state, jnp.asarray(padded),
+        )  # fmt: skip
+        self.rows.append({name: np.asarray(value)[:, : len(stops)] for name, value in row.items()})
+        self.position += len(stops)
+        self._note_events()
+
+    def finish(self, progress: Progress | None = None, label: str = "run") -> None:
+        """Advance to the end."""
+        while not self.over:
+            if progress:
+                progress(label, self.position, len(self.stops))
+            self.advance()
+        if progress:
+            progress(label, len(self.stops), len(self.stops))
+
+    def final_reasons(self) -> tuple[StopReason, ...]:
+        """Why each seed ended; one still running at the last recording time has reached its horizon."""
+        ended = np.where(self.reasons == StopReason.RUNNING, StopReason.HORIZON, self.reasons)
+        return tuple(StopReason(int(code)) for code in ended)
+
+    def _note_events(self) -> None:
+        new = np.asarray(self.state.fired) & np.isnan(self.event_times)
+        if not new.any():
+            return
+        moments = _locate(
+            self.dynamics, self.events, self.oracle, self.batched, self.teacher, self.start, self.state
+        )  # fmt: skip
+        self.event_times = np.where(new, np.asarray(moments.time), self.event_times)
+        stopping = new & np.asarray([event.stop for event in self.events])
+        self._rewind(stopping, moments)
+
+    def _rewind(self, stopping: NDArray[np.bool_], moments: Moment) -> None:
+        """A stopping event ends the run at its own moment, not at the end of the step around it."""
+        seeds = np.flatnonzero(stopping.any(1))
+        if not len(seeds):
+            return
+        times = np.where(stopping, np.asarray(moments.time), np.inf)
+        which = times.argmin(1)
+        place = lambda now, found: now.at[seeds].set(found[seeds, which[seeds]])  # noqa: E731
+        moment = jax.tree.map(place, self.state.moment, moments)
+        self.state = eqx.tree_at(lambda s: s.moment, self.state, moment)
+
+    def _measure_stiffness(self, horizon: float) -> None:
+        """Cap explicit steps by the curvature; if too many would be needed, change to the stiff solver (`auto`)."""
+        if not (isinstance(self.dynamics, Flow) and self.dynamics.solver == "explicit"):
+            return
+        weights = self.state.moment.weights
+        running = self.reasons == StopReason.RUNNING
+        if weights.first[0].size + weights.second[0].size > self.LARGEST_HESSIAN or not running.any():
+            return
+        curvature = np.asarray(_stiffness(self.oracle, self.batched, weights))[running]
+        ahead = (horizon - np.asarray(self.state.moment.clock))[running]
+        if self.auto and np.any(curvature * ahead / REACH > self.PATIENCE):
+            self._change_flow(solver="stiff")
+        elif np.all(curvature > 0):
+            self._change_flow(longest=jnp.asarray(REACH / curvature.max()))
+
+    def _change_flow(self, solver: str = "explicit", **changes: Any) -> None:
+        dynamics = self.dynamics
+        assert isinstance(dynamics, Flow)
+        self.dynamics = Flow(dynamics.rtol, dynamics.rates, dynamics.trains, solver, **changes)
+        if solver == dynamics.solver:
+            return
+        moment = _resume(self.dynamics, self.oracle, self.batched, self.state.moment)
+        before = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], len(self.events), 1), moment)
+        old = self.state
+        self.state = State(moment, old.steps, old.reason, old.fired, before, old.after)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state (plain arrays, nothing pickled)."""
+        leaves = {f"state/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.state))}
+        rows = {f"row/{i}/{name}": value for i, row in enumerate(self.rows) for name, value in row.items()}
+        about = {"position": self.position, "rows": len(self.rows), "solver": getattr(self.dynamics, "solver", "")}
+        with open(path, "wb") as file:
+            np.savez(file, about=np.array(json.dumps(about)), events=self.event_times, **leaves, **rows)
+
+    def restore(self, path: str | Path) -> None:
+        """Continue from a saved state of a loop that was built in the same way."""
+        with np.load(path, allow_pickle=False) as saved:
+            about = json.loads(str(saved["about"]))
+            if about["solver"] == "stiff" and getattr(self.dynamics, "solver", "") == "explicit":
+                self._change_flow(solver="stiff")
+            leaves, structure = jax.tree.flatten(self.state)
+            loaded = [saved[f"state/{i}"] for i in range(len(leaves)) if f"state/{i}" in saved]
+            if [x.shape for x in loaded] != [x.shape for x in leaves]:
+                raise BadInput(f"{path} was saved by a different run; restore it into a loop built the same way.")
+            self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in loaded])
+            self.event_times, self.position = saved["events"], about["position"]
+            names = [key.split("/", 2)[1:] for key in saved.files if key.startswith("row/")]
+            self.rows = [{} for _ in range(about["rows"])]
+            for index, name in names:
+                self.rows[int(index)][name] = saved[f"row/{index}/{name}"]

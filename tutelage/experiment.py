@@ -1,0 +1,280 @@
+"""The verbs: `flow` and `descend` run a problem and return a `Run`."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage._errors import BadInput, unknown
+from tutelage.analysis.certificates import certify as certify_run
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.events import Event
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.run import Limits, Loop, Progress
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.empirical import EmpiricalOracle, draw
+from tutelage.oracle.population import population
+from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem, Start
+from tutelage.trajectory.dataset import to_dataset
+from tutelage.trajectory.observables import Observe, chosen
+from tutelage.trajectory.run import Run
+
+Seeds = int | Sequence[int]
+Data = int | tuple[ArrayLike, ArrayLike] | None
+Record = int | Literal["all"] | ArrayLike
+
+
+def descend(
+    problem: Problem,
+    *,
+    step: float,
+    steps: int,
+    seeds: Seeds = 1,
+    data: Data = None,
+    schedule: Callable[[Any], Any] | None = None,
+    rates: dict[str, float] | None = None,
+    record: Record = 200,
+    observables: tuple[str, ...] | None = None,
+    observe: Observe | None = None,
+    weights: bool = False,
+    events: Sequence[Event] = (),
+    stop_loss: float = 0.0,
+    stop_gradient: float = 1e-14,
+    certify: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Gradient descent, all seeds in one compiled batch.
+
+    - `step`, `steps`: the step size and the number of updates; `schedule(n)` multiplies the step at update n.
+    - `seeds`: how many (0, 1, ...), or which.
+    - `data`: None for the exact population loss; a number of samples to draw for each seed; or arrays `(x, y)`.
+    - `rates`: factors of the layers, such as `{"second": 0.1}`; a layer the student does not train stays fixed.
+    - `record`: how many log-spaced updates to record, "all", or the updates themselves.
+    - `observables`: names to record (all the standard ones if None); `observe`: your own, `{"name": function of a
+      View}`; `weights`: record the weights as well.
+    - `events`: times to note, or to stop at.
+    - `stop_loss`, `stop_gradient`: a run has converged when, at a recording time, its loss is at most `stop_loss` (if
+      that is positive) or its gradient at most `stop_gradient` times the norm of the weights.
+    - `certify`: check the reported numbers by an independent route; the result is in `run.certificate`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**6),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.descend(problem, step=0.5, steps=60, seeds=4)
+    >>> bool((run.last("loss") < 1e-20).all())
+    True
+
+    ```
+    """
+    asked = dict(locals())
+    _positive("step", step)
+    _positive("steps", steps)
+    dynamics = Descent(jnp.asarray(float(step)), _rates(rates), problem.student.trains, schedule)
+    stops = _whole_stops(record, int(steps))
+    about = {"dynamics": "descent", "step": float(step), "steps": int(steps)}
+    return _execute(descend, asked, dynamics, stops, about, cap=int(steps) + 1)
+
+
+def flow(
+    problem: Problem,
+    *,
+    until: float,
+    seeds: Seeds = 1,
+    data: Data = None,
+    rates: dict[str, float] | None = None,
+    record: Record = 200,
+    first: float | None = None,
+    observables: tuple[str, ...] | None = None,
+    observe: Observe | None = None,
+    weights: bool = False,
+    events: Sequence[Event] = (),
+    stop_loss: float = 0.0,
+    stop_gradient: float = 1e-14,
+    solver: Literal["auto", "explicit", "stiff"] = "auto",
+    rtol: float = 1e-8,
+    max_steps: int = 1_000_000,
+    certify: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Gradient flow to time `until` (up to 1e8 and beyond), all seeds in one compiled batch.
+
+    - `record`: how many log-spaced times to record, or the times themselves; `first`: the first of the log-spaced
+      times after 0 (default `until / 1e6`, at most 0.01).
+    - `solver`: "explicit" (Tsit5), "stiff" (Kvaerno5 with the exact Jacobian), or "auto": explicit, changed to stiff
+      when the measured curvature asks for it.
+    - `rtol`: relative error per step. `max_steps`: the cap on solver steps of a seed.
+    - The other arguments are those of `descend`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**9),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-6), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.flow(problem, until=20.0)
+    >>> round(float(run.last("overlap").squeeze()), 6)
+    1.0
+
+    ```
+    """
+    asked = dict(locals())
+    _positive("until", until)
+    _positive("rtol", rtol)
+    if solver not in ("auto", "explicit", "stiff"):
+        raise unknown("solver", solver, ["auto", "explicit", "stiff"])
+    start = "explicit" if solver == "auto" else solver
+    dynamics = Flow(jnp.asarray(float(rtol)), _rates(rates), problem.student.trains, start)
+    stops = _time_stops(record, float(until), first)
+    about = {"dynamics": "flow", "until": float(until), "rtol": float(rtol), "solver": solver}
+    return _execute(flow, asked, dynamics, stops, about, cap=max_steps, auto=solver == "auto")
+
+
+def _execute(
+    verb: Callable[..., Run],
+    asked: dict[str, Any],
+    dynamics: AbstractDynamics,
+    stops: NDArray[np.floating],
+    about: dict[str, Any],
+    *,
+    cap: int,
+    auto: bool = False,
+) -> Run:
+    """Run what `verb` was asked for, by `dynamics`, recording at `stops`."""
+    began = time.perf_counter()
+    problem, seeds = asked["problem"], _seed_list(asked["seeds"])
+    measured = chosen(asked["observables"], asked["observe"] or {}, weights=asked["weights"] or asked["certify"])
+    start, oracle, batched = _stage(problem, seeds, asked["data"])
+    loop = Loop(
+        dynamics,
+        oracle,
+        batched=batched,
+        teacher=start.teacher,
+        start=start.student,
+        stops=stops,
+        observables=tuple((o.name, o.measure) for o in measured),
+        events=asked["events"],
+        limits=Limits(jnp.asarray(asked["stop_loss"]), jnp.asarray(asked["stop_gradient"]), jnp.asarray(cap)),
+        auto=auto,
+    )
+    loop.finish(asked["progress"], about["dynamics"])
+    settings = about | {"dim": problem.inputs.dim, "noise": float(problem.noise), "samples": _samples(asked["data"])}
+    run = Run(
+        dataset=_gather(loop, measured, seeds, settings),
+        stopped=loop.final_reasons(),
+        teacher=start.teacher,
+        start=start.student,
+        final=loop.state.moment.weights,
+        oracle=oracle,
+        batched=batched,
+        seconds=time.perf_counter() - began,
+        asked=asked,
+        verb=verb,
+    )
+    return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
+
+
+def _stage(problem: Problem, seeds: list[int], data: Data) -> tuple[Start, AbstractOracle, bool]:
+    """Starting weights of every seed, and the oracle (`batched` when each seed draws its own samples)."""
+    starts = [problem.begin(seed, full=data is not None) for seed in seeds]
+    teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
+    start = Start(teacher, _stacked([start.student for start in starts]))
+    if data is None:
+        return start, population(problem, teacher), False
+    if isinstance(data, int):
+        _positive("data", data)
+        return start, _stacked([draw(problem, starts[0].teacher, data, seed) for seed in seeds]), True
+    x, y = (np.asarray(part, float) for part in data)
+    if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
+        raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")
+    return start, EmpiricalOracle(student=problem.student.activation, x=x, y=y), False
+
+
+def _stacked(trees: list[Any]) -> Any:
+    """Equal trees to one with a leading seed axis."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+def _gather(loop: Loop, measured, seeds: list[int], settings: dict[str, Any]) -> xr.Dataset:
+    rows = {name: np.concatenate([row[name] for row in loop.rows], axis=1) for name in loop.rows[0]}
+    count = rows["_time"].shape[1]
+    clock = loop.stops[:count]
+    times = np.where(rows["_reached"], rows["_time"], -np.inf).max(0)
+    extra = {
+        "stopped": xr.Variable("seed", [reason.name.lower() for reason in loop.final_reasons()]),
+        "stop_time": xr.Variable("seed", np.asarray(loop.state.moment.time), {"long_name": "time at which the run ended"}),
+        "recorded": xr.Variable("seed", rows["_reached"].sum(1), {"long_name": "number of recorded times"}),
+        "solver_steps": xr.Variable("seed", np.asarray(loop.state.steps), {"long_name": "steps taken"}),
+    }
+    if loop.events:
+        extra["event_time"] = xr.Variable(("seed", "event"), loop.event_times, {"long_name": "time of the event"})
+        extra["event"] = xr.Variable("event", [event.name for event in loop.events])
+    settings = settings | {"solver": getattr(loop.dynamics, "solver", "descent")}
+    return to_dataset(
+        rows, measured, seeds=np.asarray(seeds), clock=clock, time=times, extra=extra, settings=settings
+    )  # fmt: skip
+
+
+def _seed_list(seeds: Seeds) -> list[int]:
+    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers:
+        raise BadInput(f"seeds is {seeds!r}, but at least one seed is needed.")
+    return numbers
+
+
+def _samples(data: Data) -> int:
+    if data is None:
+        return 0
+    return data if isinstance(data, int) else len(np.asarray(data[1]))
+
+
+def _rates(rates: dict[str, float] | None) -> Weights:
+    given = {"first": 1.0, "second": 1.0}
+    for layer, value in (rates or {}).items():
+        if layer not in given:
+            raise unknown("layer", layer, given)
+        given[layer] = float(value)
+    return Weights(jnp.asarray(given["first"]), jnp.asarray(given["second"]))
+
+
+def _positive(name: str, value: float) -> None:
+    if not (value > 0 and np.isfinite(value)):
+        raise BadInput(f"{name} is {value}, but a finite number above 0 was expected.")
+
+
+def _whole_stops(record: Record, steps: int) -> NDArray[np.floating]:
+    if isinstance(record, str):
+        if record != "all":
+            raise BadInput(f"record is {record!r}; pass a number of points, 'all', or the updates to record.")
+        return np.arange(steps + 1.0)
+    if isinstance(record, int):
+        return np.unique(np.concatenate([[0.0], np.round(np.geomspace(1, steps, max(record, 2)))]))
+    return _given_stops(record, steps)
+
+
+def _time_stops(record: Record, until: float, first: float | None) -> NDArray[np.floating]:
+    if isinstance(record, str):
+        raise BadInput("record='all' is for descent; a flow records a number of log-spaced times, or given times.")
+    if isinstance(record, int):
+        begin = min(until / 1e6, 0.01) if first is None else first
+        return np.concatenate([[0.0], np.geomspace(begin, until, max(record, 2))])
+    return _given_stops(record, until)
+
+
+def _given_stops(record: ArrayLike, end: float) -> NDArray[np.floating]:
+    stops = np.unique(np.asarray(record, float))
+    if not len(stops) or stops[0] < 0 or stops[-1] > end or not np.all(np.isfinite(stops)):
+        raise BadInput(f"record must hold numbers between 0 and {end:g}.")
+    return np.union1d(stops, [0.0, end])

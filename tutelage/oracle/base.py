@@ -1,0 +1,38 @@
+"""What a dynamics may ask of a loss."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tutelage.problem.networks import Weights
+
+
+class AbstractOracle(eqx.Module):
+    """A loss with its derivatives, as a function of the student's weights.
+
+    The factor one half is in the loss: `1/2 E|f - f*|^2`, or `1/(2N) sum |f - y|^2`. Hessians order the parameters
+    as `problem.networks.flatten` does.
+    """
+
+    accuracy: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def loss(self, weights: Weights) -> Float[Array, ""]: ...
+
+    @abc.abstractmethod
+    def gradient(self, weights: Weights) -> Weights: ...
+
+    @abc.abstractmethod
+    def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]: ...
+
+
+def assemble(
+    outer: Float[Array, "m r m r"], between: Float[Array, "m r m n"], inner: Float[Array, "m n m n"]
+) -> Float[Array, "parameters parameters"]:
+    """The Hessian matrix from its blocks: outgoing-outgoing, outgoing-incoming, incoming-incoming."""
+    units, outputs, _, columns = between.shape
+    corner = between.reshape(units * outputs, units * columns)
+    outer = outer.reshape(units * outputs, units * outputs)
+    return jnp.block([[outer, corner], [corner.T, inner.reshape(units * columns, units * columns)]])

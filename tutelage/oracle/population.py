@@ -1,0 +1,119 @@
+"""The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tutelage.oracle.base import AbstractOracle, assemble
+from tutelage.oracle.kernels import kernel
+from tutelage.oracle.lines import Lines
+from tutelage.problem.activations import Activation, activation
+from tutelage.problem.atoms import PiecewiseLinear
+from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem
+
+
+class PopulationOracle(AbstractOracle):
+    """`L = 1/2 E|f - f*|^2` over Gaussian inputs, without samples.
+
+    With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
+    piecewise-linear students is evaluated by the cancellation-free form of `oracle.lines`, so that a loss of 1e-25
+    is that and not rounding noise.
+
+    ```python
+    >>> import jax.numpy as jnp, tutelage as tt
+    >>> target = tt.Weights(first=jnp.array([[1.0, 0.0]]), second=jnp.ones((1, 1)))
+    >>> oracle = tt.PopulationOracle(student="relu", teacher="linear", target=target)
+    >>> pair = tt.Weights(first=jnp.array([[1.0, 0.0], [-1.0, 0.0]]), second=jnp.array([[1.0], [-1.0]]))
+    >>> float(oracle.loss(pair))  # relu(z) - relu(-z) = z
+    0.0
+
+    ```
+    """
+
+    student: Activation = eqx.field(static=True)
+    teacher: Activation = eqx.field(static=True)
+    target: Weights
+    accuracy: str = eqx.field(static=True)
+
+    def __init__(self, *, student: Any, teacher: Any, target: Weights):
+        self.student, self.teacher = activation(student), activation(teacher)
+        self.target = target
+        parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
+        self.accuracy = "; ".join(sorted(parts))
+
+    @property
+    def on_lines(self) -> bool:
+        """Whether the cancellation-free line form applies: a linear teacher, piecewise-linear students."""
+        student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
+        return student is not None and teacher is not None and teacher.kink == 0
+
+    def _lines(self, weights: Weights) -> Lines:
+        student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
+        assert student is not None and teacher is not None
+        return Lines(weights, student, self.target, teacher.linear)
+
+    def _partners(self, weights: Weights) -> list[tuple[Any, Any, Any]]:
+        """(kernel, rows, signed outgoing weights) of all units a student meets; one group if activations agree."""
+        if self.student == self.teacher:
+            rows = jnp.concatenate([weights.first, self.target.first])
+            return [(kernel(self.student, self.student), rows, jnp.concatenate([weights.second, -self.target.second]))]
+        return [
+            (kernel(self.student, self.student), weights.first, weights.second),
+            (kernel(self.student, self.teacher), self.target.first, -self.target.second),
+        ]
+
+    def loss(self, weights: Weights) -> Float[Array, ""]:
+        if self.on_lines:
+            return self._lines(weights).loss()
+        return self.floor() - self.drop(weights)
+
+    def floor(self) -> Float[Array, ""]:
+        """The loss of the zero network, `1/2 E|f*|^2`."""
+        rows, out = self.target.first, self.target.second
+        return 0.5 * jnp.sum((out @ out.T) * kernel(self.teacher, self.teacher).value(rows, rows))
+
+    def drop(self, weights: Weights) -> Float[Array, ""]:
+        """How far the loss lies below that of the zero network, without forming the difference."""
+        first, out = weights.first, weights.second
+        own = kernel(self.student, self.student).value(first, first)
+        met = kernel(self.student, self.teacher).value(first, self.target.first)
+        return jnp.sum((out @ self.target.second.T) * met) - 0.5 * jnp.sum((out @ out.T) * own)
+
+    def gradient(self, weights: Weights) -> Weights:
+        if self.on_lines:
+            return self._lines(weights).gradient()
+        first, out = weights.first, weights.second
+        partners = self._partners(weights)
+        in_first = sum(k.pull(out @ s.T, first, rows) for k, rows, s in partners)
+        in_second = sum(k.value(first, rows) @ s for k, rows, s in partners)
+        return Weights(in_first, in_second)
+
+    def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
+        first, out = weights.first, weights.second
+        count, outputs = out.shape
+        own = kernel(self.student, self.student)
+        partners = self._partners(weights)
+        slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
+        meets = sum(jnp.einsum("ljn,jr->lrn", k.gradient(first, rows), s) for k, rows, s in partners)
+        diagonal = jnp.eye(count)
+        # d2L/dV_l dV_m = K I ; d2L/dV_l dw_m = V_m dK(w_m, w_l)^T + [l = m] G_l
+        outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(outputs))
+        between = jnp.einsum("mr,mln->lrmn", out, slope) + jnp.einsum("lm,lrn->lrmn", diagonal, meets)
+        inner = jnp.einsum("lm,lmij->limj", out @ out.T, own.mixed(first, first))
+        bend = sum(k.curvature(out @ s.T, first, rows) for k, rows, s in partners)
+        inner = inner + jnp.einsum("lm,lij->limj", diagonal, bend)
+        return assemble(outer, between, inner)
+
+
+def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:
+    """The activation as `linear z + kink |z|`, if that is all it is."""
+    atom = activation.atoms[0] if len(activation.atoms) == 1 else None
+    return atom if isinstance(atom, PiecewiseLinear) else None
+
+
+def population(problem: Problem, target: Weights) -> PopulationOracle:
+    """The exact oracle of a problem, for teacher weights in frame coordinates."""
+    return PopulationOracle(student=problem.student.activation, teacher=problem.teacher.activation, target=target)

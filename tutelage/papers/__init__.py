@@ -1,0 +1,30 @@
+"""The papers the laboratory knows. Each is a `Paper`; `tutelage.papers.both_layers.run(...)` is one line."""
+
+from tutelage._errors import unknown
+from tutelage.papers.both_layers import PAPER as both_layers
+from tutelage.papers.paper import Figure, Paper, Settings
+
+_ALL = {paper.name: paper for paper in (both_layers,)}
+
+
+def names() -> list[str]:
+    """The names of all papers."""
+    return list(_ALL)
+
+
+def get(name: str) -> Paper:
+    """The paper of that name, or an error with the nearest one.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.papers.get("both_layers").name
+    'both_layers'
+
+    ```
+    """
+    if name not in _ALL:
+        raise unknown("paper", name, _ALL)
+    return _ALL[name]
+
+
+__all__ = ["Figure", "Paper", "Settings", "both_layers", "get", "names"]

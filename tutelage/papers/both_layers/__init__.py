@@ -1,0 +1,23 @@
+"""When Both Layers Learn: a ReLU network with both layers trained on a linear target."""
+
+from tutelage.papers.both_layers.claims import CLAIMS
+from tutelage.papers.both_layers.evidence import Evidence
+from tutelage.papers.both_layers.figures import FIGURES
+from tutelage.papers.both_layers.recipe import run
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.paper import Paper
+
+PAPER = Paper(
+    name="both_layers",
+    title="When Both Layers Learn: Training Dynamics of Representing Linear Models via ReLU Networks",
+    authors="Berk Tinaz, Changzhi Xie, Mahdi Soltanolkotabi",
+    reference="Tinaz, Xie and Soltanolkotabi, When Both Layers Learn",
+    summary="A two-layer ReLU network with both layers trained learns a linear target in three phases: alignment, "
+    "growth, local refinement. The landscape has saddles that are not strict; a small start avoids them exactly when "
+    "both signs occur among its growing modes, and with several outputs units end in antiparallel pairs.",
+    settings=BothLayersSettings,
+    run=run,
+    evidence=Evidence,
+    claims=CLAIMS,
+    figures=FIGURES,
+)

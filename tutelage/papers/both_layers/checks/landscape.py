@@ -1,0 +1,274 @@
+"""Stationary points: families, spectra, cubic descent, escape, spurious minima (Theorem 1, D.1, Figure 1)."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
+from tutelage.papers.both_layers.checks.combine import all_of
+from tutelage.papers.both_layers.classify import curvature
+from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
+from tutelage.papers.both_layers.evidence import FRAME, Evidence
+from tutelage.papers.both_layers.inequalities import stationarity_gap
+from tutelage.papers.both_layers.landscape import (
+    StationaryPoint,
+    global_minimum,
+    nonstrict_saddle,
+    paired_minimum,
+    two_neurons,
+)
+from tutelage.papers.both_layers.slices import descent_coefficient, escape_rate, escape_steps, valley_loss
+from tutelage.papers.both_layers.two_neurons import Course
+
+Array = NDArray[np.floating]
+TARGET = np.eye(1, FRAME)
+SADDLES = tuple(
+    nonstrict_saddle(TARGET[0], c, v1, v2)
+    for c, v1, v2 in ((0.5, 0.8, 1.7), (2, 1.3, 0.6), (-1.5, 1, 1), (-3, 0.9, 1.1))
+)
+MINIMA = tuple(global_minimum(TARGET[0], (v1, -v2), (1.0, 1.0)) for v1, v2 in ((1.0, 1.0), (0.7, 1.4), (2.0, 0.3)))
+
+
+def _stack(points: tuple[StationaryPoint, ...]) -> tuple[Array, Array, Array]:
+    return np.stack([p.second for p in points]), np.stack([p.first for p in points]), points[0].target
+
+
+def _gradient_norms(evidence: Evidence, second: Array, first: Array, target: Array) -> Array:
+    parts = evidence.gradients(second, first, target)
+    return np.sqrt(sum(np.sum(part**2, axis=(1, 2)) for part in parts))
+
+
+def families(evidence: Evidence) -> Finding:
+    on = _gradient_norms(evidence, *_stack(MINIMA + SADDLES))
+    between = [two_neurons(TARGET[0], c) for c in (-0.9, -0.5, -0.1)]
+    off = _gradient_norms(evidence, np.stack([v for v, _ in between]), np.stack([w for _, w in between]), TARGET)
+    text = f"Norm of the gradient on both families; for c in (-1, 0) it is at least {off.min():.3f}."
+    return all_of([at_most(on, 1e-13, seeds=len(on), detail=text), at_least(off, 1 / math.sqrt(8) - 1e-12)])
+
+
+def saddle_spectrum(evidence: Evidence) -> Finding:
+    hessians = evidence.hessians(*_stack(SADDLES))
+    gaps = [
+        np.max(np.abs(np.linalg.eigvalsh(hessian) - point.eigenvalues)) / np.max(point.eigenvalues)
+        for hessian, point in zip(hessians, SADDLES, strict=True)
+    ]
+    return at_most(
+        gaps,
+        1e-10,
+        seeds=len(gaps),
+        detail=f"All {2 * FRAME + 2} eigenvalues of four saddles, multiplicities d+2, d-1 and 1, d = {FRAME}.",
+    )
+
+
+def cubic_descent(evidence: Evidence) -> Finding:
+    level = np.max(np.abs(evidence.losses(*_stack(SADDLES)) - 0.25))
+    rng = evidence.random(7)
+    first = rng.standard_normal((32, 2, FRAME))
+    first[:, 1] = first[:, 0] - TARGET[0]
+    signs = np.tile([[1.0], [-1.0]], (32, 1, 1))
+    exact = valley_loss(first, TARGET[0])
+    slice_gap = np.max(np.abs(evidence.losses(signs, first, TARGET) - exact) / (1 + exact))
+    cs, eps = np.array([0.5, 1.0, 2.0, -1.5, -3.0]), 0.01
+    shifted = np.stack([two_neurons(TARGET[0], c)[1] for c in cs])
+    shifted[:, :, 1] = eps
+    drop = (0.25 - evidence.losses(signs[: len(cs)], shifted, TARGET)) / eps**3
+    cubic = np.max(np.abs(drop / [descent_coefficient(c) for c in cs] - 1))
+    return all_of(
+        [
+            at_most(
+                cubic,
+                0.01,
+                seeds=len(cs),
+                detail="Relative error of the cubic coefficient 1/(6 pi c^2 (c+1)^2) at shift 0.01.",
+            ),
+            at_most(level, 1e-14, detail=f"The level is 1/4 to {level:.0e},"),
+            at_most(slice_gap, 1e-13, detail=f"the loss on the slice v_1 w_1 - v_2 w_2 = a agrees to {slice_gap:.0e}."),
+        ]
+    )
+
+
+def _shift(course: Course) -> Array:
+    """The shift of the effective weights across the target, of a single run."""
+    return np.mean(np.abs(course.states.second) * course.states.across, axis=-1)[0]
+
+
+def escape_law(evidence: Evidence) -> Finding:
+    ratios, texts = [], []
+    for course, (c, v1, v2, shift, step) in zip(evidence.escapes, evidence.sizes.escapes, strict=True):
+        eps, time = _shift(course), course.tau * course.step
+        early = np.arange(len(eps)) < np.argmax(eps >= 0.2) if np.any(eps >= 0.2) else np.zeros(len(eps), bool)
+        slope = np.polyfit(time[early], 1 / eps[early], 1)[0] if early.sum() > 2 else np.nan
+        ratios.append(abs(-slope / escape_rate(c, v1, v2) - 1))
+        left = course.tau[np.argmax(course.loss[0] < 0.2)] if np.any(course.loss[0] < 0.2) else np.nan
+        texts.append(
+            f"c={c:g}: left after {left:.0f} updates, predicted {escape_steps(shift, c, step=step, v1=v1, v2=v2):.0f}."
+        )
+    return at_most(ratios, 0.1, seeds=len(ratios), detail=" ".join(texts))
+
+
+def spurious_minimum(evidence: Evidence) -> Finding:
+    rng, count = evidence.random(9), evidence.sizes.states
+    second = rng.uniform(0.3, 2.0, (count, 2))
+    share = rng.uniform(0.05, 0.95, count)
+    first = (np.stack([share, 1 - share], 1) / second)[..., None] * TARGET[0]
+    size = 10 ** rng.uniform(-3, -0.6, count)[:, None]
+    moved = second + size * rng.uniform(-1, 1, (count, 2)) * second  # a positive v stays positive: size < 0.26
+    first = first + size[..., None] * rng.standard_normal(first.shape) / math.sqrt(FRAME)
+    rise = evidence.losses(moved[..., None], first, TARGET) - 0.25
+    return at_least(
+        rise, -1e-15, seeds=count, detail="Smallest rise of the loss above 1/4 around points with equal signs."
+    )
+
+
+def gap_inequality(evidence: Evidence) -> Finding:
+    rng, count = evidence.random(36), evidence.sizes.states
+    first = rng.standard_normal((count, 2, FRAME)) * 10 ** rng.uniform(-1, 1, (count, 2, 1))
+    in_first = evidence.gradients(np.tile([[1.0], [-1.0]], (count, 1, 1)), first, TARGET)[1]
+    left = np.linalg.norm(in_first.sum(axis=1), axis=1)
+    scale = np.linalg.norm(first, axis=(1, 2))
+    return at_least(
+        (left - stationarity_gap(first)) / scale, -1e-14, seeds=count, detail="Smallest slack, relative to |W|."
+    )
+
+
+def paired_nullity(evidence: Evidence) -> Finding:
+    off, seen = 0, list[str]()
+    for outputs in evidence.sizes.nullity_outputs:
+        rng = evidence.random(40 + outputs)
+        basis = np.eye(outputs) + 0.3 * rng.standard_normal((outputs, outputs))
+        point = paired_minimum(np.eye(outputs, FRAME), basis, rng.uniform(0.7, 1.4, outputs))
+        found = curvature(evidence.hessians(*_stack((point,)))[0]).nullity
+        off, seen = max(off, abs(found - (outputs**2 + outputs))), [*seen, f"r={outputs}: {found}"]
+    return at_most(off, 0, seeds=len(seen), detail="Nullity " + ", ".join(seen) + ".")
+
+
+def caption_point(evidence: Evidence) -> Finding:
+    second, first = np.array([[[1.0], [-1.0]]] * 2), np.stack([[TARGET[0], 2 * TARGET[0]], [2 * TARGET[0], TARGET[0]]])
+    norms = np.linalg.norm(evidence.gradients(second, first, TARGET)[1], axis=(1, 2))
+    levels = evidence.losses(second, first, TARGET)
+    text = f"L = {levels[0]:.2f} there; at (2a, a) the gradient is {norms[1]:.0e} and L = {levels[1]:.2f}."
+    return at_most(norms[0], 1e-8, seeds=1, detail=text)
+
+
+def stays_at_saddle(evidence: Evidence) -> Finding:
+    course = evidence.plateau
+    loss, tau = course.loss[0], course.tau
+    early = loss[np.argmax(tau >= 400)]
+    if abs(early - 0.25) > 0.01:
+        return Finding(
+            Verdict.NOT_APPLICABLE, float(early), 0.25, "=", 1, detail="The run did not come near the saddle."
+        )
+    index = int(np.argmax(tau >= 400))
+    shift = float(np.mean(course.states.across[0, index]))
+    c = float(course.states.first[0, index, 1] @ course.states.target)
+    left = tau[np.argmax(loss < 0.2)] if np.any(loss < 0.2) else math.inf
+    predicted = tau[index] + escape_steps(shift, c, step=course.step)
+    text = f"L = {early:.6f} after 400 updates; it fell below 0.2 after {left:.0f}, predicted {predicted:.0f}."
+    return at_least(loss[-1], 0.2, seeds=1, detail=text)
+
+
+def frobenius_norm(evidence: Evidence) -> Finding:
+    point = global_minimum(TARGET[0], (1.0, -1.0), (1.0, 1.0))
+    hessian = evidence.hessians(*_stack((point,)))[0]
+    # A coordinate across everything adds the same 2x2 block again and again as d grows.
+    extra = [2 + FRAME - 1, 2 + 2 * FRAME - 1]
+    block = np.sum(hessian[np.ix_(extra, extra)] ** 2)
+    dims = np.array([10, 100, 1000, 10**6])
+    norms = np.sqrt(np.sum(hessian**2) + (dims - FRAME) * block)
+    bound = smoothness(math.sqrt(C_MIN_SQUARED), 2.0)
+    text = "Frobenius norm at the optimum for d = 10, 100, 1000, 1e6: " + ", ".join(f"{x:.4g}" for x in norms) + "."
+    return at_most(norms, bound, detail=text)
+
+
+CLAIMS = (
+    Claim(
+        "BL05",
+        "Theorem 1",
+        "The gradient vanishes on both families, and for c in (-1, 0) it does not.",
+        "k = 2, signs (+,-)",
+        families,
+        explanation="Effective weights (a, -a), and ((c+1)a, ca) on one side of the target line.",
+    ),
+    Claim(
+        "BL06",
+        "D.1",
+        "The Hessian at a saddle has eigenvalues 0, (v_1^2+v_2^2)/2 and (|W|^2+v_1^2+v_2^2)/2.",
+        "k = 2, multiplicities d+2, d-1, 1",
+        saddle_spectrum,
+        explanation="H = K^T K / 2 with K = [w_i | v_i I]: no negative curvature.",
+    ),
+    Claim(
+        "BL07",
+        "Theorem 1",
+        "The saddles lie at |a|^2/4 and the loss falls from them cubically.",
+        "k = 2",
+        cubic_descent,
+        explanation="On the slice the loss is |a|^2/4 - |w~_1||w~_2| (sin theta - theta cos theta)/(2 pi), exactly.",
+    ),
+    Claim(
+        "BL08",
+        "new",
+        "A saddle is left algebraically: 1/eps falls linearly in time at rate K.",
+        "both layers trained, eps < 0.2",
+        escape_law,
+        ours=True,
+        explanation="1/K = 2 pi c^2 (c+1)^2 |a| (1/v_1^2 + 1/v_2^2); corrections are of relative order eps.",
+    ),
+    Claim(
+        "BL09",
+        "new",
+        "With equal signs the points at level |a|^2/4 are local minima.",
+        "k = 2, v_1, v_2 > 0",
+        spurious_minimum,
+        ours=True,
+        explanation="With v >= 0 the network is not negative, so L >= |a|^2/4. Theorem 1 fixes the signs (+,-).",
+    ),
+    Claim(
+        "BL36",
+        "D.1",
+        "|grad_1 + grad_2| >= (theta - sin theta)|w~_1 + w~_2|/(2 pi): no other stationary points.",
+        "v = (1,-1)",
+        gap_inequality,
+        explanation="Taking norms in the last display of D.1.",
+    ),
+    Claim(
+        "BL40",
+        "new",
+        "At a minimum of r antiparallel pairs the Hessian has nullity r^2 + r.",
+        "k = 2r, rank A = r",
+        paired_nullity,
+        ours=True,
+        explanation="An invertible r x r matrix mixes the pairs, and each pair has one free scale.",
+    ),
+    Claim(
+        "BL43",
+        "Figure 1, caption",
+        "(w_1, w_2) = (a, 2a) is a stationary point.",
+        "v = (1,-1)",
+        caption_point,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="The neurons are interchanged in the caption: the saddle is (2a, a).",
+    ),
+    Claim(
+        "BL44",
+        "Figure 1(b)",
+        "Started near 1.5a, descent ends in a non-strict saddle.",
+        "v = (1,-1) fixed, start off the line",
+        stays_at_saddle,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="It is a long plateau that is left by the escape law; only an exactly collinear start stays.",
+    ),
+    Claim(
+        "BL45",
+        "Lemma 9",
+        "The Frobenius norm of the Hessian is bounded in the box, free of d.",
+        "as printed",
+        frobenius_norm,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="The proof bounds the spectral norm; Frobenius grows like sqrt(d/2).",
+    ),
+)

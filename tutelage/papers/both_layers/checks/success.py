@@ -1,0 +1,241 @@
+"""Which small starts succeed, and how often (Section 4, the probability in Theorem 2, Appendix E.1)."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, holds_if, probability_is
+from tutelage.papers.both_layers.checks.combine import all_of, unless
+from tutelage.papers.both_layers.clusters import side_sums
+from tutelage.papers.both_layers.constants import CHAT4
+from tutelage.papers.both_layers.evidence import Evidence
+from tutelage.papers.both_layers.laws import failure_law, initial_event_law, success_law
+from tutelage.papers.both_layers.pairs import pair_up
+from tutelage.papers.both_layers.start import both_signs, growing_modes
+
+Array = NDArray[np.floating]
+
+
+def sign_rule(evidence: Evidence) -> Finding:
+    right, total = 0, 0
+    for trials in evidence.trials.values():
+        predicted = both_signs(growing_modes(trials.start_second, trials.start_first, trials.target))
+        right, total = right + int(np.sum(predicted == trials.success)), total + len(predicted)
+    text = f"{right} of {total} outcomes foretold from v_i(0) + a.w_i(0)/|a|."
+    return Finding(holds_if(right == total), right / total, 1.0, "=", total, right, detail=text)
+
+
+def paper_sign_rule(evidence: Evidence) -> Finding:
+    trials = evidence.trials[2]
+    mixed = both_signs(trials.start_second)
+    right = int(np.sum(mixed == trials.success))
+    given = [float(np.mean(trials.success[mask])) if mask.any() else math.nan for mask in (mixed, ~mixed)]
+    text = f"P(success) is {given[0]:.3f} with opposite and {given[1]:.3f} with equal signs of v_i(0)."
+    return Finding(holds_if(right == len(mixed)), right / len(mixed), 1.0, "=", len(mixed), right, detail=text)
+
+
+def success_probability(evidence: Evidence) -> Finding:
+    findings = []
+    for width, trials in evidence.trials.items():
+        good, count = int(trials.success.sum()), len(trials.success)
+        text = f"k={width}: {good}/{count} (law {success_law(width):.4f})."
+        findings.append(probability_is(good, count, success_law(width), detail=text))
+    failed = np.concatenate([trials.loss[~trials.success] for trials in evidence.trials.values()])
+    if len(failed):
+        findings.append(at_most(np.abs(failed - 0.25), 1e-6, detail="All failures are at L = 1/4."))
+    return all_of(findings)
+
+
+def failure_probability(evidence: Evidence) -> Finding:
+    findings = []
+    for dim, trials in evidence.theorem_trials.items():
+        bad, count = int(np.sum(~trials.success)), len(trials.success)
+        text = f"d={dim}: {bad}/{count} (law {failure_law(dim):.4f})."
+        findings.append(probability_is(bad, count, failure_law(dim), detail=text))
+    return all_of(findings)
+
+
+def side_totals(evidence: Evidence) -> Finding:
+    worst, by_sign, count = 0.0, 0.0, 0
+    for width, trials in evidence.trials.items():
+        # Neurons of one side keep angles of 1e-8, so that the loss stops near 1e-25.
+        done = trials.loss < 1e-22
+        if width == 2 or not done.any():
+            continue
+        second, first = trials.final_second[done], trials.final_first[done]
+        for total in side_sums(second, first, trials.target):
+            worst = max(worst, float(np.max(np.abs(total - trials.target))))
+        positive = np.sum(np.where(second > 0, second, 0.0)[..., None] * first, axis=1)
+        by_sign, count = max(by_sign, float(np.max(np.abs(positive - trials.target)))), count + int(done.sum())
+    if not count:
+        return Finding(Verdict.NOT_REACHED, detail="No run with k > 2 converged below a loss of 1e-22.")
+    return at_most(worst, 1e-12, seeds=count, detail=f"Grouped by the sign of v_i instead: {by_sign:.0e}.")
+
+
+def initial_event(evidence: Evidence) -> Finding:
+    dim, trials = next(iter(evidence.theorem_trials.items()))
+    v = np.abs(trials.start_second)
+    along = trials.start_first @ trials.target * np.sign(trials.start_second)
+    good = int(np.sum(np.all(along >= -CHAT4 * v, axis=1)))
+    law = initial_event_law(dim, CHAT4) ** 2
+    stated = 1 - 8 * math.exp(-min(1 / 16, CHAT4**2 / 4) * dim)
+    finding = probability_is(good, len(v), law, detail=f"d={dim}: {good}/{len(v)}, law of two t-variables {law:.3f}.")
+    needed = math.log(8) / (CHAT4**2 / 4)
+    text = f"The stated probability {stated:.2f} says nothing before d = {needed:.1e}."
+    return unless(stated > 0, finding, Verdict.NOT_APPLICABLE, text)
+
+
+def pairing(evidence: Evidence) -> Finding:
+    gaps: dict[float, float] = {}
+    angles, residuals, mutual, count = [], [], True, 0
+    for runs in evidence.outputs.values():
+        for run in runs:
+            found = [pair_up(v, w, run.target) for v, w in zip(run.final_second, run.final_first, strict=True)]
+            mutual &= all(pairs.mutual for pairs in found)
+            angles += [np.max([*pairs.first_angle, *pairs.second_angle]) for pairs in found]
+            residuals += [pairs.residual for pairs in found]
+            gaps[run.step] = max(gaps.get(run.step, 0.0), max(np.max([*p.first_gap, *p.second_gap]) for p in found))
+            count += len(found)
+    slope = _slope(gaps)
+    text = f"Norms in a pair differ by {max(gaps.values()):.1e}, slope {slope:.2f} in mu; A to {max(residuals):.0e}."
+    return all_of(
+        [
+            at_most(angles, 1e-12, seeds=count, detail="pi minus the angle of partners, both layers. " + text),
+            at_most(residuals, 1e-11),
+            at_most(abs(slope - 1), 0.25),
+            Finding(holds_if(mutual), float(mutual), 1.0, "="),
+        ]
+    )
+
+
+def imbalance_order(evidence: Evidence) -> Finding:
+    drifts: dict[float, float] = {}
+    count = 0
+    for runs in evidence.outputs.values():
+        for run in runs:
+            ends = [
+                np.sum(w**2, axis=-1) - np.sum(v**2, axis=-1)
+                for v, w in ((run.start_second, run.start_first), (run.final_second, run.final_first))
+            ]
+            drifts[run.step] = max(drifts.get(run.step, 0.0), float(np.max(np.abs(ends[1] - ends[0]))))
+            count += len(run.loss)
+    slope = _slope(drifts)
+    text = "Largest drift of b_i: " + ", ".join(f"{value:.1e} at mu={step:g}" for step, value in drifts.items()) + "."
+    return at_most(abs(slope - 1), 0.2, seeds=count, detail=f"Slope {slope:.3f} of the drift in mu. {text}")
+
+
+def _slope(values: dict[float, float]) -> float:
+    steps = np.array(sorted(values))
+    return float(np.polyfit(np.log(steps), np.log([values[step] for step in steps]), 1)[0])
+
+
+def half_space_success(evidence: Evidence) -> Finding:
+    good, total, inside, inside_good = 0, 0, 0, 0
+    for runs in evidence.outputs.values():
+        run = runs[0]
+        success = run.loss < 1e-6
+        halves = np.array(
+            [
+                _in_half_space(growing_modes(v, w, run.target))
+                for v, w in zip(run.start_second, run.start_first, strict=True)
+            ]
+        )
+        good, total = good + int(success.sum()), total + len(success)
+        inside, inside_good = inside + int(halves.sum()), inside_good + int(success[halves].sum())
+    text = f"{inside_good} of {inside} succeed among starts whose directions lie in a half-space."
+    finding = Finding(holds_if(good == total), good / total, 1.0, "=", total, good, detail=text)
+    return unless(inside > 0, finding, Verdict.NOT_REACHED, "No start lay in a half-space.")
+
+
+def _in_half_space(modes: Array) -> bool:
+    """Whether some u has u.m_i >= 1 for all i."""
+    found = linprog(np.zeros(modes.shape[1]), A_ub=-modes / np.linalg.norm(modes, axis=1, keepdims=True),
+                    b_ub=-np.full(len(modes), 1e-6), bounds=[(-1, 1)] * modes.shape[1])  # fmt: skip
+    return bool(found.status == 0)
+
+
+CLAIMS = (
+    Claim(
+        "BL10",
+        "new (Section 4)",
+        "A small start succeeds exactly when both signs occur in v_i(0) + a.w_i(0)/|a|.",
+        "sigma = 1e-8, Xavier",
+        sign_rule,
+        ours=True,
+        explanation="Only the growing mode of each neuron survives the linear phase.",
+    ),
+    Claim(
+        "BL11",
+        "new (Section 4)",
+        "P(success) = 1 - 2^(1-k).",
+        "small sign-symmetric start",
+        success_probability,
+        ours=True,
+        explanation="The signs of the growing modes are independent and fair.",
+    ),
+    Claim(
+        "BL12",
+        "new (Theorem 2)",
+        "P(failure) = 2p(1-p), p = P(t_d < -sqrt d).",
+        "Theorem 2's start, sigma -> 0",
+        failure_probability,
+        ours=True,
+        explanation="A neuron turns round when a.w_i(0) < -v_i(0); about 2^(-d/2).",
+    ),
+    Claim(
+        "BL28",
+        "Section 5.2",
+        "The imbalance |w_i|^2 - |V_i|^2 is kept by the flow: its drift under descent is O(mu).",
+        "k = 2r, whole runs",
+        imbalance_order,
+        explanation="Each update adds mu^2 (|grad_w|^2 - |grad_V|^2), over 1/mu updates.",
+    ),
+    Claim(
+        "BL37",
+        "Section 4, k > 2",
+        "At convergence the sums of v_i w_i on the two sides of the target both equal a.",
+        "k > 2, sigma = 1e-8",
+        side_totals,
+        explanation="Weighted by v_i and grouped by sign(w_i.a); grouping by sign(v_i) is right generically only.",
+    ),
+    Claim(
+        "BL38",
+        "Appendix E.1",
+        "The neurons end in r antiparallel pairs: directions exactly, norms up to O(mu).",
+        "k = 2r, sigma = 1e-8",
+        pairing,
+        explanation="At a global minimum each line must balance, so k = 2r leaves r pairs.",
+    ),
+    Claim(
+        "BL39",
+        "new",
+        "Every small start succeeds for r >= 2, also when all initial directions lie in a half-space.",
+        "k = 2r, sigma = 1e-8",
+        half_space_success,
+        ours=True,
+        must_hold=False,
+        explanation="A half-space start has probability 1/2 (Wendel); for r = 1 it would fail.",
+    ),
+    Claim(
+        "BL41",
+        "C.4, initial event",
+        "a.w_1(0) >= -c4^ v_1(0) and -a.w_2(0) >= -c4^ v_2(0) with probability 1 - 8 exp(-c4^^2 d/4).",
+        "Theorem 2's start",
+        initial_event,
+        must_hold=False,
+        expected=Verdict.NOT_APPLICABLE,
+        explanation="The event has probability near 1/4; the stated bound is negative, so vacuous, below d = 5e6.",
+    ),
+    Claim(
+        "BL46",
+        "Section 4",
+        "Iterates get stuck only when v_1(0), v_2(0) have the same sign, and then they do.",
+        "k = 2, sigma = 1e-8, Xavier",
+        paper_sign_rule,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="The sign that counts is that of v_i(0) + a.w_i(0)/|a|.",
+    ),
+)

@@ -1,0 +1,81 @@
+"""Name a stationary point found by a run (one output)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage._errors import BadInput
+from tutelage.papers.both_layers.landscape import Kind
+
+Array = NDArray[np.floating]
+
+GRADIENT = 1e-8
+LOSS = 1e-12
+ACTIVE = 1e-6
+ANGLE = 1e-5
+LEVEL = 1e-9
+
+
+def classify(second: ArrayLike, first: ArrayLike, target: ArrayLike, *, loss: float, gradient_norm: float) -> Kind:
+    """The kind of the point (second (k,) or (k, 1), first (k, n)) with this loss and full gradient norm.
+
+    A small gradient alone says little: next to a non-strict saddle it is of the order of the squared distance.
+
+    ```python
+    >>> from tutelage.papers.both_layers.classify import classify
+    >>> classify([1.0, -1.0], [[2.0, 0.0], [1.0, 0.0]], [1.0, 0.0], loss=0.25, gradient_norm=0.0).value
+    'non-strict saddle'
+
+    ```
+    """
+    first, target = np.asarray(first, float), np.asarray(target, float).reshape(-1)
+    second = np.asarray(second, float)
+    if second.size != len(first):
+        raise BadInput(f"classify got {second.size} outgoing weights for {len(first)} neurons; it is for one output.")
+    second, size = second.reshape(-1), float(np.linalg.norm(target))
+    if not gradient_norm / size**1.5 <= GRADIENT:
+        return Kind.NONE
+    if loss < LOSS * size**2:
+        return Kind.GLOBAL
+    active = np.abs(second) * np.linalg.norm(first, axis=1) / size >= ACTIVE
+    if not np.any(active):
+        small = np.max(np.abs(second)) + np.max(np.abs(first)) < 1e-3 * np.sqrt(size)
+        return Kind.ORIGIN if small else Kind.OTHER
+    if abs(loss / size**2 - 0.25) >= LEVEL:
+        return Kind.OTHER
+    return _one_sided(second, first, target / size, active)
+
+
+def _one_sided(second: Array, first: Array, direction: Array, active: NDArray[np.bool_]) -> Kind:
+    along = first[active] @ direction
+    across = np.linalg.norm(first[active] - np.outer(along, direction), axis=1)
+    side = np.sign(along)
+    if np.any(np.arctan2(across, np.abs(along)) >= ANGLE) or np.any(side != side[0]):
+        return Kind.OTHER
+    if np.any(np.sign(second[active]) != side[0]):
+        return Kind.NONSTRICT
+    return Kind.SPURIOUS if np.all(active) else Kind.SADDLE
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The smallest Hessian eigenvalue and the dimension of the kernel."""
+
+    smallest: float
+    nullity: int
+
+
+def curvature(hessian: ArrayLike, tolerance: float = 1e-9) -> Curvature:
+    """Eigenvalues below `tolerance` times the largest count as zero.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.classify import curvature
+    >>> curvature(np.diag([2.0, 0.0, 1e-12]))
+    Curvature(smallest=0.0, nullity=2)
+
+    ```
+    """
+    values = np.linalg.eigvalsh(np.asarray(hessian, float))
+    return Curvature(float(values[0]), int(np.sum(np.abs(values) <= tolerance * np.max(np.abs(values)))))

@@ -1,0 +1,171 @@
+"""How far sample moments stray from their means: S = sup over w, w' of |M(w,w') - E M(w,w')| (Lemma 10).
+
+M(w,w') = (1/n) sum 1{w.x_i >= 0} 1{w'.x_i >= 0} x_i x_i^T, Eq. (4). The supremum is searched for, so the result is a
+lower bound; in the plane it can be enumerated.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Array = NDArray[np.floating]
+
+
+def mean_moment(w: Array, other: Array) -> Array:
+    """E M(w,w') = ((pi - theta) I + sin(theta)(b b^T - c c^T)) / (2 pi), b and c the unit sum and difference (A.3.3).
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import mean_moment
+    >>> mean_moment(np.array([1.0, 0.0]), np.array([1.0, 0.0])).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+
+    ```
+    """
+    u, v = w / np.linalg.norm(w), other / np.linalg.norm(other)
+    together, apart = u + v, u - v
+    theta = 2 * np.arctan2(np.linalg.norm(apart), np.linalg.norm(together))
+    result = (np.pi - theta) * np.eye(len(w))
+    if 0 < theta < np.pi:
+        half = np.tan(theta / 2)
+        result += (half * np.outer(together, together) - np.outer(apart, apart) / half) / 2
+    return result / (2 * np.pi)
+
+
+def deviation(x: Array, w: Array, other: Array) -> Array:
+    """M(w,w') - E M(w,w') on the sample `x` (n, d)."""
+    kept = x[(x @ w >= 0) & (x @ other >= 0)]
+    return kept.T @ kept / len(x) - mean_moment(w, other)
+
+
+def deviation_norm(x: Array, w: Array, other: Array) -> float:
+    """Its spectral norm."""
+    return float(np.max(np.abs(np.linalg.eigvalsh(deviation(x, w, other)))))
+
+
+@dataclass(frozen=True)
+class Supremum:
+    """The largest deviation found, where, and the largest among random directions for comparison."""
+
+    value: float
+    w: Array
+    other: Array
+    random: float
+
+
+def search_supremum(
+    x: Array, *, rng: np.random.Generator, restarts: int = 9, ascents: int = 60, perturbations: int = 250
+) -> Supremum:
+    """A lower bound of S by restarts of smoothed ascent and random polish; a third of them keep w' = w.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import search_supremum
+    >>> x = np.random.default_rng(0).standard_normal((200, 2))
+    >>> found = search_supremum(x, rng=np.random.default_rng(1), restarts=3, ascents=20, perturbations=50)
+    >>> found.value >= found.random
+    True
+
+    ```
+    """
+    best, random = (-1.0, x[0], x[0]), 0.0
+    for restart in range(restarts):
+        tied = restart % 3 == 0
+        w, other = (_unit(row) for row in rng.standard_normal((2, x.shape[1])))
+        partner = w if tied else other
+        state = (deviation_norm(x, w, partner), w, partner)
+        random = max(random, state[0])
+        state = _ascend(x, state, tied, ascents)
+        state = _polish(x, state, tied, perturbations, rng)
+        best = max(best, state, key=lambda s: s[0])
+    return Supremum(*best, random)
+
+
+def _ascend(x: Array, state: tuple[float, Array, Array], tied: bool, count: int) -> tuple[float, Array, Array]:
+    """Ascent of sign * u^T(M - EM)u, u the leading eigenvector, with indicators smoothed by logistic functions."""
+    value, w, other = state
+    for it in range(count):
+        values, vectors = np.linalg.eigh(deviation(x, w, other))
+        top = int(np.argmax(np.abs(values)))
+        sharpness = 3 + 37 * it / max(count - 1, 1)
+        slopes = _smoothed_slopes(x, w, other, vectors[:, top], sharpness, tied)
+        size = np.sign(values[top]) * 0.5 * 0.97**it
+        trial = _unit(w + size * _unit(slopes[0] - (slopes[0] @ w) * w))
+        partner = trial if tied else _unit(other + size * _unit(slopes[1] - (slopes[1] @ other) * other))
+        found = deviation_norm(x, trial, partner)
+        if found > value:
+            value, w, other = found, trial, partner
+    return value, w, other
+
+
+def _smoothed_slopes(x: Array, w: Array, other: Array, u: Array, sharpness: float, tied: bool) -> tuple[Array, Array]:
+    """Derivatives in w and w' of u^T(M - EM)u."""
+    on, off = expit(sharpness * (x @ w)), expit(sharpness * (x @ other))
+    weight = (x @ u) ** 2 * sharpness / len(x)
+    if tied:
+        slope = (weight * on * (1 - on)) @ x  # one indicator only, and EM = I/2 does not move
+        return slope, slope
+    empirical = (weight * on * (1 - on) * off) @ x, (weight * off * (1 - off) * on) @ x
+    p, q, cosine = w @ u, other @ u, np.clip(w @ other, -1 + 1e-12, 1 - 1e-12)
+    half = np.sqrt((1 - cosine) / (1 + cosine))
+    turn = (1 + half**2) / 4 * ((p + q) ** 2 + (p - q) ** 2 / half**2) - 1
+    turn = -turn / np.sqrt(1 - cosine**2) / (2 * np.pi)
+    lean = [(half * (p + q) - s * (p - q) / half) / (2 * np.pi) for s in (1, -1)]
+    return empirical[0] - lean[0] * u - turn * other, empirical[1] - lean[1] * u - turn * w
+
+
+def _polish(
+    x: Array, state: tuple[float, Array, Array], tied: bool, count: int, rng: np.random.Generator
+) -> tuple[float, Array, Array]:
+    """Random tangent steps of adaptive length, kept when the true norm rises."""
+    value, w, other = state
+    scale = 0.3
+    for _ in range(count):
+        trial = _unit(w + scale * _unit(rng.standard_normal(len(w))))
+        partner = trial if tied else _unit(other + scale * _unit(rng.standard_normal(len(w))))
+        found = deviation_norm(x, trial, partner)
+        if found > value:
+            value, w, other, scale = found, trial, partner, scale * 1.3
+        else:
+            scale *= 0.97
+    return value, w, other
+
+
+def _unit(vector: Array) -> Array:
+    norm = np.linalg.norm(vector)
+    return vector / norm if norm > 0 else vector
+
+
+def enumerate_plane(x: Array) -> float:
+    """S in the plane, at both sides of every edge of every cell on which the indicators are constant.
+
+    Within a cell M is constant and E M moves smoothly, so only a little of the supremum can be missed.
+    """
+    edges = np.concatenate([np.arctan2(x[:, 1], x[:, 0]) + s * np.pi / 2 for s in (1, -1)])
+    angles = np.concatenate([edges - 1e-9, edges + 1e-9])
+    units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    on = (units @ x.T >= 0).astype(float)
+    features = np.stack([x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2])
+    moments = np.einsum("pi,fi,qi->fpq", on, features, on, optimize=True) / len(x)
+    return float(np.max(_planar_norm(moments - _planar_mean(angles))))
+
+
+def _planar_mean(angles: Array) -> Array:
+    """Entries (xx, xy, yy) of E M for all pairs of planar directions."""
+    difference = angles[:, None] - angles[None]
+    theta = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
+    # The unit sum lies half-way between the two directions, the unit difference at a right angle to it.
+    middle = 2 * np.arctan2(
+        np.sin(angles)[:, None] + np.sin(angles)[None], np.cos(angles)[:, None] + np.cos(angles)[None]
+    )
+    part = np.sin(theta) * np.stack([np.cos(middle), np.sin(middle), -np.cos(middle)])
+    part[[0, 2]] += np.pi - theta
+    return part / (2 * np.pi)
+
+
+def _planar_norm(entries: Array) -> Array:
+    """Spectral norm of symmetric 2x2 matrices given as (xx, xy, yy)."""
+    xx, xy, yy = entries
+    return np.abs(xx + yy) / 2 + np.hypot((xx - yy) / 2, xy)

@@ -1,0 +1,341 @@
+"""What the claims look at: a few shared runs and samples, each made once, when first asked for.
+
+The target is a = e_1 throughout: trajectories for other norms are rescalings (`reduced.rescaled`).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.experiment import descend
+from tutelage.oracle.empirical import EmpiricalOracle
+from tutelage.papers.both_layers import batch, recipe
+from tutelage.papers.both_layers.concentration import Supremum, search_supremum
+from tutelage.papers.both_layers.inequalities import Contraction
+from tutelage.papers.both_layers.landscape import nonstrict_saddle
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.slices import escape_steps
+from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
+from tutelage.papers.paper import Size
+from tutelage.trajectory.run import Run
+
+Array = NDArray[np.floating]
+
+STEP = 0.1
+SMALL = 1e-8
+FRAME = 10  # columns of networks drawn at random: more than the three that two neurons and a target span
+LARGE_BATCH, SMALL_BATCH = 4096, 64
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is run: `QUICK` for a minute, `FULL` for the sizes that a report should quote."""
+
+    states: int
+    samples: int
+    trials: int
+    widths: tuple[int, ...]
+    failure_dims: tuple[int, ...]
+    failure_trials: int
+    outputs: tuple[int, ...]
+    output_seeds: int
+    output_steps: tuple[tuple[float, int], ...]
+    nullity_outputs: tuple[int, ...]
+    empirical_dim: int
+    empirical_ratios: tuple[int, ...]
+    empirical_seeds: int
+    scan_dims: tuple[int, ...]
+    scan_ratios: tuple[float, ...]
+    scan_seeds: int
+    concentration: tuple[tuple[int, int], ...]
+    restarts: int
+    escapes: tuple[tuple[float, float, float, float, float], ...]
+
+
+# An escape is (c, v_1, v_2, shift, step); c = 1 with unit outgoing weights is the saddle of Figure 1(b).
+QUICK = Sizes(
+    states=16_384, samples=200_000, trials=400, widths=(2, 4), failure_dims=(3, 5), failure_trials=400,
+    outputs=(3,), output_seeds=20, output_steps=((0.1, 4000), (0.05, 8000)), nullity_outputs=(1, 3),
+    empirical_dim=10, empirical_ratios=(10, 50), empirical_seeds=4,
+    scan_dims=(10, 20), scan_ratios=(2, 4), scan_seeds=8,
+    concentration=((5, 20), (10, 20), (10, 100), (20, 50)), restarts=9,
+    escapes=((1.0, 1.0, 1.0, 0.05, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1)),
+)  # fmt: skip
+FULL = Sizes(
+    states=400_000, samples=2_000_000, trials=600, widths=(2, 3, 4, 5, 6, 8),
+    failure_dims=(2, 3, 5, 8), failure_trials=2000,
+    outputs=(2, 3, 5), output_seeds=60, output_steps=((0.1, 4000), (0.02, 20_000)), nullity_outputs=(1, 2, 3, 4),
+    empirical_dim=20, empirical_ratios=(3, 10, 50, 500), empirical_seeds=4,
+    scan_dims=(10, 20, 40), scan_ratios=(2, 2.5, 3, 4, 6), scan_seeds=24,
+    concentration=((5, 20), (5, 400), (10, 20), (10, 100), (10, 1600), (20, 50), (20, 400)), restarts=30,
+    escapes=((1.0, 1.0, 1.0, 0.025, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1), (-2.0, 0.7, 1.1, 0.05, 0.1)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Many small starts and where they ended (one output): weights (trial, k), (trial, k, n)."""
+
+    start_second: Array
+    start_first: Array
+    final_second: Array
+    final_first: Array
+    loss: Array
+    target: Array
+
+    @property
+    def success(self) -> NDArray[np.bool_]:
+        return self.loss < 1e-6
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Runs with several outputs at one step size: weights (seed, k, r), (seed, k, n)."""
+
+    start_second: Array
+    start_first: Array
+    final_second: Array
+    final_first: Array
+    loss: Array
+    target: Array
+    step: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Empirical runs at one ratio n/d, the data (seed, n, d), and the largest deviation found on each data set."""
+
+    ratio: int
+    course: Course
+    inputs: Array
+    suprema: tuple[Supremum, ...]
+
+
+class Evidence:
+    """Runs and samples behind the claims, made when first asked for.
+
+    `settings.dim` is the dimension of the population runs; scales, steps and widths are those of the claims.
+    """
+
+    def __init__(self, settings: BothLayersSettings | None = None, size: Size = "quick", seeds: int = 10):
+        self.settings = settings or BothLayersSettings()
+        self.sizes = QUICK if size == "quick" else FULL
+        self.seeds = seeds
+
+    # Values at single networks, evaluated in batches of two sizes only, so that little is compiled.
+
+    def losses(self, second: Array, first: Array, target: Array) -> Array:
+        """Losses of networks second (N, k, r), first (N, k, n) for target (r, n)."""
+        return _in_batches(batch.losses, second, first, target)
+
+    def gradients(self, second: Array, first: Array, target: Array) -> tuple[Array, Array]:
+        """Their gradients, in the second and in the first layer."""
+        slope = _in_batches(batch.gradients, second, first, target)
+        return slope.second, slope.first
+
+    def hessians(self, second: Array, first: Array, target: Array) -> Array:
+        """Their Hessians (N, P, P)."""
+        return _in_batches(batch.hessians, second, first, target, SMALL_BATCH)
+
+    def sample_gradients(self, x: Array, y: Array, second: Array, first: Array) -> tuple[Array, Array]:
+        """Gradients of the empirical loss on data x (n, d), y (n, r)."""
+        slope = batch.sample_gradients(jnp.asarray(x), jnp.asarray(y), batch.network(second, first))
+        return _numpy(slope.second), _numpy(slope.first)
+
+    def slopes(self, states: TwoNeurons) -> tuple[Array, Array]:
+        """Population gradients of two-neuron states of any leading shape: in v (..., 2) and W (..., 2, n)."""
+        second, first = states.second.reshape(-1, 2, 1), states.first.reshape(-1, *states.first.shape[-2:])
+        in_second, in_first = self.gradients(second, widen(first), widen(states.target[None]))
+        kept = in_first[..., : first.shape[-1]]
+        return in_second.reshape(states.second.shape), kept.reshape(states.first.shape)
+
+    def values(self, states: TwoNeurons) -> Array:
+        """Population losses of two-neuron states."""
+        second, first = states.second.reshape(-1, 2, 1), states.first.reshape(-1, *states.first.shape[-2:])
+        return self.losses(second, widen(first), widen(states.target[None])).reshape(states.second.shape[:-1])
+
+    def random(self, tag: int) -> np.random.Generator:
+        """The random numbers of one claim; fixed, so that a verdict is repeatable."""
+        return np.random.default_rng([2025, tag])
+
+    # Runs of two neurons on the population loss.
+
+    def course(self, scale: float, step: float = STEP, steps: int = 700, stride: int = 1) -> Course:
+        """Theorem 2's start at one scale, `seeds` runs, weights recorded at every `stride`-th update."""
+        chosen = BothLayersSettings(dim=self.settings.dim, scale=scale)
+        run = _descend(chosen, step, steps, self.seeds, record=np.arange(0, steps + 1, stride), weights=True)
+        return _course(run, step, scale)
+
+    @cached_property
+    def courses(self) -> dict[float, Course]:
+        """Default runs by scale: large, moderate and small starts."""
+        return {scale: self.course(scale) for scale in (2.0, 1e-2, 1e-4, SMALL)}
+
+    @cached_property
+    def slow_course(self) -> Course:
+        """sigma = 1e-4 with a small step, for comparison with the scalar map."""
+        return self.course(1e-4, step=0.01, steps=2800, stride=4)
+
+    def from_point(
+        self, second: Array, first: Array, *, step: float, steps: int, stride: int = 1, fixed: bool = False
+    ) -> Course:
+        """One run of two neurons from given weights (2,), (2, 3); `fixed` holds the outgoing weights."""
+        chosen = BothLayersSettings(dim=3, second=tuple(np.ravel(second)), first=tuple(map(tuple, np.asarray(first))))
+        times = np.arange(0, steps + 1, stride)
+        # A rate of zero instead of an untrained layer: the same compiled code serves both.
+        rates = {"second": 0.0 if fixed else 1.0}
+        return _course(_descend(chosen, step, steps, 1, record=times, weights=True, rates=rates), step, 1.0)
+
+    @cached_property
+    def escapes(self) -> tuple[Course, ...]:
+        """Runs that leave non-strict saddles, one for each entry of `sizes.escapes`, to a little past their escape."""
+        runs = []
+        for c, v1, v2, shift, step in self.sizes.escapes:
+            point = nonstrict_saddle([1.0, 0.0, 0.0], c, v1, v2)
+            first = point.first + np.array([[0.0, shift / v1, 0.0], [0.0, shift / v2, 0.0]])
+            stride = math.ceil(1.2 * escape_steps(shift, c, step=step, v1=v1, v2=v2) / 1000)
+            runs.append(self.from_point(point.second, first, step=step, steps=1000 * stride, stride=stride))
+        return tuple(runs)
+
+    @cached_property
+    def plateau(self) -> Course:
+        """Figure 1(b): v = (1,-1) fixed, both neurons started near 1.5 a; perturbation 0.1."""
+        first = np.array([[1.5, 0.1, 0.0], [1.5, 0.0, 0.1]])
+        return self.from_point(np.array([1.0, -1.0]), first, step=STEP, steps=16_000, stride=16, fixed=True)
+
+    @cached_property
+    def refinement(self) -> Course:
+        """The last phase at the largest step for which D.2's bound contracts, from a grown state."""
+        course = self.courses[1e-2]
+        state = course.at(np.minimum(course.grown, len(course.tau) - 1))
+        return self.from_point(state.second[0], state.first[0], step=Contraction().largest_step, steps=2000, stride=2)
+
+    @cached_property
+    def local(self) -> Course:
+        """Near an unbalanced optimum, v = (0.8, -0.8): for the local rates."""
+        first = np.array([[1.25 + 1e-7, 2e-7, 0.0], [-1.25 + 2e-7, 0.0, -1e-7]])
+        return self.from_point(np.array([0.8, -0.8]), first, step=0.05, steps=500)
+
+    # Many trials, and networks with several outputs.
+
+    def _trials(self, dim: int, width: int, init: str, count: int) -> Trials:
+        chosen = BothLayersSettings(dim=dim, width=width, init=init, scale=SMALL)
+        run = _descend(chosen, STEP, 2000, count)
+        return Trials(
+            _numpy(run.start.second)[..., 0], _numpy(run.start.first), _numpy(run.final.second)[..., 0],
+            _numpy(run.final.first), run.last("loss").values, _numpy(run.teacher.first)[0],
+        )  # fmt: skip
+
+    @cached_property
+    def trials(self) -> dict[int, Trials]:
+        """Xavier starts of scale 1e-8 by width k (Section 4)."""
+        return {
+            k: self._trials(max(self.settings.dim, k + 1), k, "xavier", self.sizes.trials) for k in self.sizes.widths
+        }
+
+    @cached_property
+    def theorem_trials(self) -> dict[int, Trials]:
+        """Theorem 2's start of scale 1e-8 by dimension d."""
+        count = self.sizes.failure_trials
+        return {d: self._trials(d, 2, "paper_chi", count) for d in self.sizes.failure_dims}
+
+    @cached_property
+    def outputs(self) -> dict[int, tuple[Outputs, ...]]:
+        """k = 2r Xavier runs by number of outputs r, each at two step sizes (Appendix E.1)."""
+        return {
+            r: tuple(self._outputs(r, step, steps) for step, steps in self.sizes.output_steps)
+            for r in self.sizes.outputs
+        }
+
+    def _outputs(self, outputs: int, step: float, steps: int) -> Outputs:
+        dim = max(self.settings.dim, 3 * outputs)
+        chosen = BothLayersSettings(dim=dim, width=2 * outputs, outputs=outputs, init="xavier", scale=SMALL)
+        run = _descend(chosen, step, steps, self.sizes.output_seeds)
+        return Outputs(
+            _numpy(run.start.second), _numpy(run.start.first), _numpy(run.final.second), _numpy(run.final.first),
+            run.last("loss").values, _numpy(run.teacher.second).T @ _numpy(run.teacher.first), step,
+        )  # fmt: skip
+
+    # Empirical runs.
+
+    @cached_property
+    def sampled(self) -> tuple[Sampled, ...]:
+        """Runs on fixed data sets with sigma = 1e-3, every update recorded, by n/d."""
+        return tuple(self._sampled(ratio) for ratio in self.sizes.empirical_ratios)
+
+    def _sampled(self, ratio: int) -> Sampled:
+        dim, seeds = self.sizes.empirical_dim, self.sizes.empirical_seeds
+        chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=ratio * dim)
+        run = _descend(chosen, STEP, 600, seeds, record=np.arange(601), weights=True)
+        assert isinstance(run.oracle, EmpiricalOracle)
+        inputs = _numpy(run.oracle.x)
+        search = [search_supremum(x, rng=self.random(ratio), restarts=QUICK.restarts) for x in inputs]
+        return Sampled(ratio, _course(run, STEP, 1e-3), inputs, tuple(search))
+
+    @cached_property
+    def recovered(self) -> dict[int, dict[float, int]]:
+        """How many of `sizes.scan_seeds` empirical runs recover the target (|h|^2 < 1e-4), by d and n/d."""
+        found: dict[int, dict[float, int]] = {}
+        for dim in self.sizes.scan_dims:
+            found[dim] = {}
+            for ratio in self.sizes.scan_ratios:
+                chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=round(ratio * dim))
+                run = _descend(chosen, STEP, 6000, self.sizes.scan_seeds)
+                final = TwoNeurons(
+                    _numpy(run.final.second)[..., 0], _numpy(run.final.first), _numpy(run.teacher.first)[0]
+                )
+                found[dim][ratio] = int(np.sum(final.error_squared < 1e-4))
+        return found
+
+    @cached_property
+    def suprema(self) -> dict[tuple[int, int], Supremum]:
+        """The largest moment deviation found for each (d, n/d)."""
+        found = {}
+        for dim, ratio in self.sizes.concentration:
+            x = self.random(dim).standard_normal((dim * ratio, dim))
+            found[dim, ratio] = search_supremum(x, rng=self.random(ratio), restarts=self.sizes.restarts)
+        return found
+
+
+def _descend(settings: BothLayersSettings, step: float, steps: int, seeds: int, **options: Any) -> Run:
+    """A run that never stops early; recorded at few times unless asked otherwise."""
+    # Scales as arrays are arguments of the compiled code, not parts of it: a new scale compiles nothing.
+    problem = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, recipe.problem(settings))
+    always: dict[str, Any] = {"data": settings.samples or None, "stop_loss": -1.0, "stop_gradient": -1.0}
+    usual: dict[str, Any] = {"record": 2, "observables": ("loss",)}
+    return descend(problem, step=step, steps=steps, seeds=seeds, **always, **(usual | options))
+
+
+def _course(run: Run, step: float, scale: float) -> Course:
+    data = run.dataset
+    states = TwoNeurons(
+        data["weights_second"].values[..., 0], data["weights_first"].values, _numpy(run.teacher.first)[0]
+    )
+    return Course(states, data["loss"].values, data["step"].values, step, scale)
+
+
+def _numpy(value: Any) -> Array:
+    return np.asarray(value)
+
+
+def widen(rows: Array) -> Array:
+    """Zero columns up to FRAME: nothing changes, and one compiled function serves every frame."""
+    missing = FRAME - rows.shape[-1]
+    return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing > 0 else rows
+
+
+def _in_batches(function: Callable, second: Array, first: Array, target: Array, most: int = LARGE_BATCH) -> Any:
+    """Evaluate in batches of SMALL_BATCH or LARGE_BATCH networks, the last one padded by repetition."""
+    size = SMALL_BATCH if len(first) <= SMALL_BATCH else most
+    count = -(-len(first) // size) * size
+    index = np.minimum(np.arange(count), len(first) - 1).reshape(-1, size)
+    aim = jnp.atleast_2d(jnp.asarray(target))
+    parts = [function(aim, batch.network(second[rows], first[rows])) for rows in index]
+    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(x) for x in leaves])[: len(first)], *parts)

@@ -1,0 +1,65 @@
+"""Beyond the paper: a target with unequal singular values is learnt one mode at a time."""
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.papers.both_layers.figures.common import combined, part
+from tutelage.papers.both_layers.laws import plateau_level
+from tutelage.papers.both_layers.recipe import run
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.paper import Figure, Size
+
+VALUES = (3.0, 1.0, 0.3)
+
+
+def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+    """A = diag(3, 1, 0.3) with six units; and one unit too few (five for three equal modes)."""
+    common = {"dim": settings.dim, "outputs": 3, "init": "xavier", "scale": 1e-8}
+    modes = run(
+        BothLayersSettings(**common, width=6, singular_values=VALUES, step=0.05, steps=20_000),
+        seeds=5,
+        observables=("loss",),
+    )
+    lacking = run(BothLayersSettings(**common, width=5, steps=5000), seeds=5, observables=("loss",))
+    return combined(modes=modes.dataset, lacking=lacking.dataset)
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    modes, lacking = part(dataset, "modes"), part(dataset, "lacking")
+    levels = [sum(value**2 for value in VALUES[skip:]) / 2 for skip in range(3)]
+    names = ("all modes left", "two left", "one left")
+    stepwise = Panel(
+        "singular values 3, 1, 0.3; six units",
+        "time (step x updates)",
+        "population loss",
+        tuple(_seeds(modes)),
+        marks=tuple(Mark(f"{name}: {level:.3g}", level=level) for name, level in zip(names, levels, strict=True)),
+        xscale="log",
+        yscale="log",
+        ylim=(1e-8, 20),
+    )
+    floor = Panel(
+        "three equal modes; five units",
+        "time (step x updates)",
+        "population loss",
+        tuple(_seeds(lacking)),
+        marks=(Mark(f"three units at 120 degrees: {plateau_level():.5f}", level=plateau_level()),),
+        xscale="log",
+        ylim=(0, 1.6),
+    )
+    return Sheet(
+        "Beyond the paper: modes one at a time, and one unit too few",
+        (stepwise, floor),
+        caption="Five seeds each. Plateaus of the loss are half the squared singular values that remain. With 2r - 1 "
+        "units every run ends where three units share a plane at 120 degrees.",
+    )
+
+
+def _seeds(data: xr.Dataset):
+    for index in range(data.sizes["seed"]):
+        loss = np.maximum(data["loss"].values[index, 1:], 1e-17)
+        yield line(data["time"].values[1:], loss, f"seed {index}", colour=index)
+
+
+FIGURE = Figure("incremental", "Unequal singular values, and one unit too few", compute, sheet, ours=True)

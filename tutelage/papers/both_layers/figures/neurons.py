@@ -1,0 +1,159 @@
+"""Figures 1 and 2: neurons moving in the plane of the target and one orthogonal direction."""
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.papers.both_layers.figures.common import combined, part, path, plane
+from tutelage.papers.both_layers.recipe import run
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.slices import line_slice
+from tutelage.papers.paper import Figure, Size
+
+ARROWS = (Mark("a", arrow=(0, 0, 1, 0)), Mark("-a", arrow=(0, 0, -1, 0)))
+OBSERVED = ("loss", "gradient_norm", "second")
+
+
+def _trajectory(settings: BothLayersSettings, seed: int = 0, record: int = 300) -> xr.Dataset:
+    result = run(settings, seeds=[seed], weights=True, observables=OBSERVED, record=record)
+    return result.dataset.isel(seed=0, drop=True)
+
+
+def compute_1(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+    """(a) a small start, (b) a start around 1.5 a, both with v = (1, -1) fixed; (c) the slice w_i = alpha_i a."""
+    base = {"dim": settings.dim, "trains": "first", "width": 2}
+    small = _trajectory(BothLayersSettings(**base, scale=1e-2, steps=400))
+    saddle = _trajectory(BothLayersSettings(**base, scale=0.1, offset=1.5, steps=10_000))
+    alpha = np.linspace(-2, 3, 201)
+    surface = xr.DataArray(
+        line_slice(alpha[None, :], alpha[:, None]),
+        coords={"alpha_2": alpha, "alpha_1": alpha},
+        dims=("alpha_2", "alpha_1"),
+        attrs={"long_name": "population loss over |a|^2", "units": "1"},
+    )
+    return combined(small=small, saddle=saddle).assign(slice_loss=surface)
+
+
+def _plane_panel(title: str, data: xr.Dataset, note: str, marks: tuple[Mark, ...], stop: float = np.inf) -> Panel:
+    data = data.sel(time=slice(None, stop))
+    x, y = plane(data["weights_first"].values)
+    signs = np.sign(data["second"].values[-1, :, 0])
+    series: list[Series] = []
+    for unit, sign in enumerate(signs):
+        name = "+" if sign > 0 else "-"
+        series += path(x[:, unit], y[:, unit], f"$w_{unit + 1}$ (v {name})", unit)
+    return Panel(
+        title, "component along a", "component along an orthogonal direction", tuple(series), marks=marks, note=note
+    )
+
+
+def sheet_1(dataset: xr.Dataset) -> Sheet:
+    small, saddle = part(dataset, "small"), part(dataset, "saddle")
+    alpha = dataset["alpha_1"].values
+    first = float(saddle["time"].values[np.searchsorted(saddle["step"].values, 1000)])
+    stalled, final = saddle["loss"].sel(time=first, method="nearest"), saddle["loss"].values[-1]
+    valley = np.linspace(-1, 2, 2)
+    landscape = Panel(
+        "(c) slice of the loss, w = alpha a",
+        "$\\alpha_1$",
+        "$\\alpha_2$",
+        (
+            line(valley + 1, valley, "$\\alpha_1 - \\alpha_2 = 1$", dash="dashed", colour=6),
+            line([1], [-1], "global minimum", kind="points", marker="*", colour=3),
+            line([2], [1], "saddle (2a, a)", kind="points", marker="s", colour=1),
+        ),
+        fields=(Field(alpha, alpha, dataset["slice_loss"].values, "loss / $|a|^2$"),),
+        xlim=(-2, 3),
+        ylim=(-2, 3),
+    )
+    panels = (
+        _plane_panel("(a) small start", small, f"ends at loss {small['loss'].values[-1]:.1e}", ARROWS),
+        _plane_panel(
+            "(b) start near 1.5 a",
+            saddle,
+            f"loss {float(stalled):.6f} after 1000 updates, {final:.1e} after 10 000",
+            ARROWS[:1],
+            stop=first,
+        ),
+        landscape,
+    )
+    return Sheet(
+        "Figure 1: where two neurons go, v = (1, -1) fixed",
+        panels,
+        columns=3,
+        caption="Population gradient descent, d = 100, step 0.1; crosses are starts, stars are ends. The start near "
+        "1.5 a stalls at the saddle (2a, a), not at (a, 2a) as the paper's caption says; it leaves it again later "
+        "(see the figure on the escape).",
+    )
+
+
+def compute_2(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+    """Trajectories with more than two units, in the three regimes the text could mean."""
+    common = {"dim": settings.dim, "init": "xavier"}
+    return combined(
+        fixed4=_trajectory(BothLayersSettings(**common, width=4, scale=1.0, trains="first", steps=3000), seed=1),
+        small4=_trajectory(BothLayersSettings(**common, width=4, scale=1e-8, steps=1500), seed=_mixed(settings.dim)),
+        large4=_trajectory(BothLayersSettings(**common, width=4, scale=1.0, steps=30_000), seed=1),
+    )
+
+
+def _mixed(dim: int) -> int:
+    """The first seed whose small start has two units on each side, so that group sums say something."""
+    from tutelage.papers.both_layers.recipe import problem
+    from tutelage.papers.both_layers.start import growing_modes
+
+    for seed in range(1000):
+        start = problem(BothLayersSettings(dim=dim, init="xavier", width=4, scale=1e-8)).begin(seed)
+        modes = growing_modes(start.student.second[:, 0], start.student.first, start.teacher.first[0])
+        if np.sum(modes > 0) == 2:
+            return seed
+    raise AssertionError("no seed among 1000 has two units on each side")
+
+
+def _group_panel(title: str, data: xr.Dataset, *, weighted: bool) -> Panel:
+    x, y = plane(data["weights_first"].values)
+    second = data["second"].values[:, :, 0]
+    signs = np.sign(second[-1])
+    series: list[Series] = []
+    for unit, sign in enumerate(signs):
+        label = ("v > 0" if sign > 0 else "v < 0") if unit in (signs.argmax(), signs.argmin()) else ""
+        series += path(x[:, unit], y[:, unit], label, 1 if sign > 0 else 0)
+    size = np.abs(second[-1]) if weighted else np.ones_like(second[-1])
+    for sign, marker, colour in ((1, "D", 4), (-1, "D", 2)):
+        inside = signs == sign
+        point = [(size * inside) @ x[-1]], [(size * inside) @ y[-1]]
+        name = f"sum over v {'>' if sign > 0 else '<'} 0" + (", times |v|" if weighted else "")
+        series.append(line(*point, name, kind="points", marker=marker, colour=colour))
+    return Panel(
+        title,
+        "component along a",
+        "component along an orthogonal direction",
+        tuple(series),
+        marks=ARROWS,
+        note=f"final loss {_shown(float(data['loss'].values[-1]), several_lines=not weighted)}",
+    )
+
+
+def _shown(loss: float, *, several_lines: bool) -> str:
+    """With units on several lines the loss is known to about 1e-16 only (see `oracle.lines`)."""
+    return "below 1e-16" if several_lines and loss < 1e-16 else f"{loss:.1e}"
+
+
+def sheet_2(dataset: xr.Dataset) -> Sheet:
+    panels = (
+        _group_panel("v fixed at +1, -1, scale 1", part(dataset, "fixed4"), weighted=False),
+        _group_panel("both layers, scale 1e-8", part(dataset, "small4"), weighted=True),
+        _group_panel("both layers, scale 1", part(dataset, "large4"), weighted=True),
+    )
+    return Sheet(
+        "Figure 2: four hidden units",
+        panels,
+        columns=3,
+        caption="Red and blue: positive and negative outgoing weights; diamonds: sums of a group at the end. With v "
+        "fixed, units stay off the axis and plain group sums recover a and -a, as the text describes. With both "
+        "layers trained from a small start every unit lies on the line of a and the sums must be weighted by |v|.",
+    )
+
+
+FIGURE_1 = Figure("fig1", "Trajectories and landscape for two units", compute_1, sheet_1)
+FIGURE_2 = Figure("fig2", "Trajectories for four units", compute_2, sheet_2)

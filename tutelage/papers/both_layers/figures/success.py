@@ -1,0 +1,80 @@
+"""The probability of success from a small random start, against the number of units."""
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.claims import binomial_interval
+from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.papers.both_layers.laws import success_law
+from tutelage.papers.both_layers.recipe import run
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.start import both_signs, growing_modes
+from tutelage.papers.paper import Figure, Size
+
+WIDTHS = (2, 3, 4, 5, 6, 8)
+
+
+def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+    """Success, the sign rule and the paper's rule, for many starts of each width."""
+    trials = 300 if size == "quick" else 2000
+    reached, ours, theirs = [], [], []
+    for width in WIDTHS:
+        chosen = BothLayersSettings(dim=settings.dim, width=width, init="xavier", scale=1e-8, steps=1500)
+        result = run(chosen, seeds=trials, observables=("loss",), record=[0, 1500])
+        second, first = np.asarray(result.start.second)[..., 0], np.asarray(result.start.first)
+        reached.append(result.last("loss").values < 1e-6)
+        ours.append(both_signs(growing_modes(second, first, np.asarray(result.teacher.first)[0])))
+        theirs.append(both_signs(second))
+    dims = ("width", "seed")
+    return xr.Dataset(
+        {
+            "success": (dims, np.array(reached), {"long_name": "the run reached zero loss"}),
+            "sign_rule": (dims, np.array(ours), {"long_name": "both signs occur in v_i(0) + a.w_i(0)/|a|"}),
+            "paper_rule": (dims, np.array(theirs), {"long_name": "both signs occur in v_i(0)"}),
+        },
+        {"width": list(WIDTHS), "seed": np.arange(trials)},
+    )
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    widths, trials = dataset["width"].values, dataset.sizes["seed"]
+    counts = dataset["success"].values.sum(1)
+    intervals = [binomial_interval(int(count), trials) for count in counts]
+    fine = np.linspace(widths[0], widths[-1], 100)
+    probability = Panel(
+        "small random starts",
+        "number of units k",
+        "probability of reaching zero loss",
+        (
+            line(
+                widths,
+                counts / trials,
+                f"measured, {trials} starts a point",
+                kind="points",
+                colour=0,
+                low=np.array([i.low for i in intervals]),
+                high=np.array([i.high for i in intervals]),
+            ),
+            line(fine, [success_law(k) for k in fine], "law 1 - 2^(1-k)", dash="dashed", colour=1),
+        ),
+        ylim=(0.4, 1.02),
+    )
+    agree = [
+        line(widths, (dataset[rule] == dataset["success"]).mean("seed").values, label, kind="points", colour=colour)
+        for rule, label, colour in (
+            ("sign_rule", "signs of v(0) + a.w(0)/|a|", 2),
+            ("paper_rule", "signs of v(0) (paper, Section 4)", 3),
+        )
+    ]
+    rules = Panel(
+        "which sign decides", "number of units k", "fraction of starts predicted right", tuple(agree), ylim=(0.85, 1.01)
+    )
+    return Sheet(
+        "When a small start succeeds",
+        (probability, rules),
+        caption="Bars are exact 99% binomial intervals. A start succeeds exactly when both signs occur in "
+        "v_i(0) + a.w_i(0)/|a|; the rule read off v_i(0) alone is right most of the time only.",
+    )
+
+
+FIGURE = Figure("success", "Success probability against the number of units", compute, sheet, ours=True)

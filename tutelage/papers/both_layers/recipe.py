@@ -1,0 +1,100 @@
+"""From settings to a problem and a run."""
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from tutelage.experiment import descend, flow
+from tutelage.papers.both_layers.phases import phases
+from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.problem.initial import AbstractEntries, ChiEntries, GaussianEntries, GaussianRows
+from tutelage.problem.inputs import Gaussian
+from tutelage.problem.networks import TwoLayer
+from tutelage.problem.problem import Problem
+from tutelage.trajectory.run import Run
+
+
+def target_matrix(settings: BothLayersSettings) -> np.ndarray:
+    """A, on its own coordinates: diagonal, because only its singular values matter for Gaussian inputs."""
+    values = settings.singular_values or (settings.target,) * settings.outputs
+    return np.diag(values)
+
+
+def problem(settings: BothLayersSettings) -> Problem:
+    """The problem of the paper: a linear teacher A x, a ReLU student.
+
+    ```python
+    >>> from tutelage.papers.both_layers.recipe import problem
+    >>> from tutelage.papers.both_layers.settings import BothLayersSettings
+    >>> problem(BothLayersSettings(dim=10**9, width=4)).student.width
+    4
+
+    ```
+    """
+    matrix = target_matrix(settings)
+    student = TwoLayer(
+        settings.activation,
+        first=settings.first if settings.first is not None else _rows(settings),
+        second=settings.second if settings.second is not None else _entries(settings),
+        width=settings.width,
+        outputs=settings.outputs,
+        trains=("first", "second") if settings.trains == "both" else ("first",),
+    )
+    teacher = TwoLayer("linear", first=matrix, second=np.eye(settings.outputs))
+    return Problem(inputs=Gaussian(settings.dim), teacher=teacher, student=student, noise=settings.noise)
+
+
+def _rows(settings: BothLayersSettings) -> GaussianRows:
+    variance = 2 / (settings.width + settings.dim) if settings.init == "xavier" else 1 / settings.dim
+    mean = ((settings.offset * settings.target,),) if settings.offset else ()
+    return GaussianRows(settings.scale * math.sqrt(variance), mean=mean)
+
+
+def _entries(settings: BothLayersSettings) -> AbstractEntries | np.ndarray:
+    if settings.trains == "first":
+        return np.repeat(_signs(settings)[:, None], settings.outputs, axis=1)
+    if settings.init == "xavier":
+        return GaussianEntries(settings.scale * math.sqrt(2 / (settings.outputs + settings.width)))
+    if settings.init == "gauss_half":
+        return GaussianEntries(settings.scale * math.sqrt(0.5))
+    scale = settings.scale / math.sqrt(settings.dim)
+    return ChiEntries(scale, float(settings.dim), tuple(float(sign) for sign in _signs(settings)))
+
+
+def _signs(settings: BothLayersSettings) -> np.ndarray:
+    """+, -, +, ...: the sign pattern that Theorem 2 fixes for k = 2."""
+    return np.where(np.arange(settings.width) % 2 == 0, 1.0, -1.0)
+
+
+def run(
+    settings: BothLayersSettings | None = None,
+    *,
+    seeds: Any = 1,
+    dynamics: Literal["descent", "flow"] = "descent",
+    certify: bool = False,
+    progress: Any = None,
+    **options: Any,
+) -> Run:
+    """Run the paper's experiment; `options` go to `descend` or `flow`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> result = tt.papers.both_layers.run(seeds=2)
+    >>> bool((result.last("loss") < 1e-20).all())
+    True
+
+    ```
+    """
+    settings = settings or BothLayersSettings()
+    common = {"seeds": seeds, "data": settings.samples or None, "certify": certify, "progress": progress}
+    if dynamics == "flow":
+        result = flow(problem(settings), until=settings.step * settings.steps, **common, **options)
+    else:
+        # Every update is recorded while that is cheap, so that phase times are exact.
+        options = {"record": "all" if settings.steps <= 4000 else 2000} | options
+        result = descend(problem(settings), step=settings.step, steps=settings.steps, **common, **options)
+    dataset = result.dataset.assign_attrs(paper="both_layers", paper_settings=settings.model_dump_json())
+    result = dataclasses.replace(result, dataset=dataset)
+    return dataclasses.replace(result, phases=phases(result, settings))

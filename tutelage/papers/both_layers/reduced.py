@@ -1,0 +1,119 @@
+"""After alignment each neuron is one number: the scalar map, its logistic limit, where it ends and how fast.
+
+`z` is the common value of |v_i| and |w_i| of a balanced neuron on the target line.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage.papers.both_layers.constants import C8, C9
+
+Array = NDArray[np.floating]
+
+
+def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Array, Array]:
+    """|v| and |w| at the end of a run of one neuron a side whose imbalance |w|^2 - v^2 is kept: v|w| = |a|.
+
+    They are 1 only for balanced weights and |a| = 1.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import limit_point
+    >>> v, w = limit_point(1.5)
+    >>> round(float(v), 6), round(float(w), 6)
+    (0.707107, 1.414214)
+
+    ```
+    """
+    imbalance = np.asarray(imbalance, float)
+    root = np.sqrt(imbalance**2 + 4 * target**2)
+    # The larger of v^2 and |w|^2 has no cancellation; the other follows from the product.
+    larger = np.sqrt((np.abs(imbalance) + root) / 2)
+    smaller = target / larger
+    return np.where(imbalance > 0, smaller, larger), np.where(imbalance > 0, larger, smaller)
+
+
+def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0) -> Array:
+    """`z <- z (1 + (mu/2)(|a| - z^2))`, from `start` (any shape): values at 0..steps along a new first axis.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import scalar_map
+    >>> scalar_map(0.1, 3, step=0.1).round(5).tolist()
+    [0.1, 0.10495, 0.11014, 0.11558]
+
+    ```
+    """
+    values = np.empty((steps + 1, *np.shape(start)))
+    values[0] = start
+    for tau in range(steps):
+        values[tau + 1] = values[tau] * (1 + step / 2 * (target - values[tau] ** 2))
+    return values
+
+
+def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Array:
+    """z(t) of gradient flow, t = mu tau: z^2 = |a| / (1 + (|a|/z0^2 - 1) e^{-|a|t})."""
+    start, time = np.asarray(start, float), np.asarray(time, float)
+    return np.sqrt(target / (1 + (target / start**2 - 1) * np.exp(-target * time)))
+
+
+def scalar_loss(z: ArrayLike, target: float = 1.0) -> Array:
+    """The loss 1/4 sum_i (|a| - z_i^2)^2 of one balanced neuron a side (last axis).
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import scalar_loss
+    >>> float(scalar_loss([0.0, 0.0])), float(scalar_loss([1.0, 0.0]))
+    (0.5, 0.25)
+
+    ```
+    """
+    return np.sum((target - np.asarray(z, float) ** 2) ** 2, axis=-1) / 4
+
+
+def local_rates(second: ArrayLike, first_norm: ArrayLike, *, step: float) -> tuple[Array, Array]:
+    """Factors a step at the optimum (k = 2) by which v_i w_i -+ a shrinks across and along the target.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import local_rates
+    >>> across, along = local_rates(0.8, 1.25, step=0.05)
+    >>> round(float(across), 4), round(float(along), 7)
+    (0.984, 0.9449375)
+
+    ```
+    """
+    second, first_norm = np.asarray(second, float), np.asarray(first_norm, float)
+    return 1 - step * second**2 / 2, 1 - step * (second**2 + first_norm**2) / 2
+
+
+def paper_alignment_steps(step: float, target: float = 1.0) -> int:
+    """T1 = ceil(c9 / (mu|a|)) of Lemma 6.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import paper_alignment_steps
+    >>> paper_alignment_steps(0.1)
+    4041
+
+    ```
+    """
+    return math.ceil(C9 / (step * target))
+
+
+def paper_growth_steps(step: float, scale: float, target: float = 1.0) -> int:
+    """T2 = ceil(c8 / (mu|a|) ln(sqrt|a|/sigma)) of Lemma 7.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import paper_growth_steps
+    >>> paper_growth_steps(0.1, 1e-4)
+    2948
+
+    ```
+    """
+    return math.ceil(C8 / (step * target) * math.log(math.sqrt(target) / scale))
+
+
+def rescaled(
+    second: ArrayLike, first: ArrayLike, target: ArrayLike, step: float, factor: float
+) -> tuple[Array, Array, Array, float]:
+    """(V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to trajectories: so |a| = 1 is no loss."""
+    root = math.sqrt(factor)
+    return root * np.asarray(second, float), root * np.asarray(first, float), factor * np.asarray(target), step / factor

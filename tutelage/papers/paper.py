@@ -1,0 +1,146 @@
+"""What a paper is to the laboratory: settings, a recipe, figures and claims. A sixth paper is one more of these."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pydantic
+import xarray as xr
+
+from tutelage._errors import BadInput, unknown
+from tutelage.analysis.claims import Checked, Claim, Table
+from tutelage.analysis.panels import Sheet
+
+Size = Literal["quick", "full"]
+
+
+class Settings(pydantic.BaseModel):
+    """Base of every paper's settings: unknown names are refused, values are frozen."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper: `compute(settings, size)` gives the Dataset, `sheet(dataset)` the panels to draw."""
+
+    id: str
+    title: str
+    compute: Callable[[Any, Size], xr.Dataset]
+    sheet: Callable[[xr.Dataset], Sheet]
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper in the laboratory.
+
+    - `run(settings, seeds=..., certify=..., progress=...)` runs its default experiment and returns a `Run`.
+    - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
+      costs only what it needs).
+    """
+
+    name: str
+    title: str
+    authors: str
+    reference: str
+    summary: str
+    settings: type[Settings]
+    run: Callable[..., Any]
+    evidence: Callable[[Any, Size, int], Any]
+    claims: tuple[Claim, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __call__(self, **values: Any) -> "Experiment":
+        """The paper's experiment with these settings, ready to run: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
+        return Experiment(self, self.configure(values))
+
+    def configure(self, values: dict[str, Any] | None = None) -> Settings:
+        """Settings from plain values; a bad one is refused with one sentence."""
+        values = values or {}
+        for name in values:
+            if name not in self.settings.model_fields:
+                raise unknown(f"setting of {self.name}", name, self.settings.model_fields)
+        try:
+            return self.settings(**values)
+        except pydantic.ValidationError as error:
+            raise BadInput(sentence(self.name, self.settings, error)) from None
+
+    def figure(self, id: str) -> Figure:
+        """The figure with this id, or an error naming the nearest."""
+        for figure in self.figures:
+            if figure.id == id:
+                return figure
+        raise unknown(f"figure of {self.name}", id, [figure.id for figure in self.figures])
+
+    def check(
+        self,
+        settings: Settings | None = None,
+        *,
+        size: Size = "quick",
+        seeds: int = 10,
+        only: tuple[str, ...] = (),
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Table:
+        """Check the claims (all, or those named in `only`) and return the table."""
+        for id in only:
+            if id not in {claim.id for claim in self.claims}:
+                raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
+        wanted = [claim for claim in self.claims if not only or claim.id in only]
+        return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
+
+    def _checked(self, wanted, settings, size, seeds, progress) -> Iterator[Checked]:
+        evidence = self.evidence(settings, size, seeds)
+        for number, claim in enumerate(wanted):
+            if progress:
+                progress(claim.id, number, len(wanted))
+            start = time.perf_counter()
+            finding = claim.check(evidence)
+            yield Checked(claim, finding, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A paper with its settings: run it by descent or flow, or check its claims.
+
+    ```python
+    >>> import tutelage as tt
+    >>> run = tt.papers.both_layers(dim=10**9).descend(seeds=4)
+    >>> bool((run.last("loss") < 1e-20).all())
+    True
+
+    ```
+    """
+
+    paper: Paper
+    settings: Settings
+
+    def descend(self, **options: Any) -> Any:
+        """Gradient descent; options are those of `tutelage.descend`, such as `seeds`, `record`, `certify`."""
+        return self._run("descent", options)
+
+    def flow(self, **options: Any) -> Any:
+        """Gradient flow; options are those of `tutelage.flow`."""
+        return self._run("flow", options)
+
+    def check(self, **options: Any) -> Table:
+        """The paper's claims at these settings; options are those of `Paper.check`."""
+        return self.paper.check(self.settings, **options)
+
+    def _run(self, dynamics: str, options: dict[str, Any]) -> Any:
+        result = self.paper.run(self.settings, dynamics=dynamics, **options)
+        return replace(result, check=self.check)
+
+
+def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:
+    """The first validation error as one sentence: what came, what was expected, what to try."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    came = f"got {first['input']!r}" if name else ""
+    about = model.model_fields[name].description if name in model.model_fields else ""
+    message = first["msg"].removeprefix("Value error, ")
+    place = f"{owner}: setting {name!r}" if name else f"{owner}: settings"
+    hint = f" {name} is {about}" if about else ""
+    return f"{place} {came}: {message[0].lower()}{message[1:].rstrip('.')}.{hint}".replace(" :", ":")

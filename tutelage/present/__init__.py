@@ -1,0 +1,1 @@
+"""How results are shown: figures, the HTML report, the command line; each a skin over public functions."""

@@ -1,0 +1,49 @@
+"""`name=value` from a command line, turned into values for a paper's settings."""
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from tutelage._errors import BadInput
+
+
+def assignments(texts: Iterable[str]) -> dict[str, Any]:
+    """Values by name; the last one given wins.
+
+    Whole numbers may be written in any way: `1e9` is 1000000000, exactly.
+
+    ```python
+    >>> from tutelage.present.assign import assignments
+    >>> assignments(["dim=1e9", "step=1e-3", "start=xavier", "scales=[1, 2.5]"])
+    {'dim': 1000000000, 'step': 0.001, 'start': 'xavier', 'scales': [1, 2.5]}
+
+    ```
+    """
+    values = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name or not value:
+            raise BadInput(f"--set {text!r} is not of the form name=value; write for example --set dim=100.")
+        values[name] = _value(value)
+    return values
+
+
+def _value(text: str) -> Any:
+    if text[0] in "[{":
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"--set value {text!r} is not a list: {error.msg}; write for example [1, 2.5].") from None
+    if text.lower() in ("none", "null"):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        return text
+    # Beyond 40 digits a whole number is surely a slip, and writing it out would take the memory.
+    if exact.is_finite() and exact.adjusted() < 40 and exact == exact.to_integral_value():
+        return int(exact)
+    return float(exact)

@@ -1,0 +1,71 @@
+"""Progress on stderr: a bar on a terminal, a line now and then in a log; nothing for work shorter than a second."""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any, Protocol
+
+PATIENCE = 1.0  # seconds before anything is shown
+PAUSE = 5.0  # seconds between lines in a log
+
+
+class Reporter(Protocol):
+    """Anything that can be told how far the work is."""
+
+    def __call__(self, label: str, done: int, total: int) -> None: ...
+
+
+class Progress:
+    """A `progress(label, done, total)` callback that shows itself.
+
+    ```python
+    >>> from tutelage.present.progress import Progress
+    >>> with Progress(quiet=True) as progress:
+    ...     progress("step", 1, 10)
+
+    ```
+    """
+
+    def __init__(self, *, quiet: bool = False, title: str = "working") -> None:
+        self.quiet = quiet
+        self.title = title
+        self._bar: Any = None
+        self._task: Any = None
+        self._timer: threading.Timer | None = None
+        self._began = self._said = time.monotonic()
+
+    def __enter__(self) -> "Progress":
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self.title, total=None)
+            self._timer = threading.Timer(PATIENCE, self._bar.start)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=label, completed=done, total=total or None)
+        elif not self.quiet:
+            self._say(label, done, total)
+
+    def _say(self, label: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._began > PATIENCE and now - self._said > PAUSE:
+            self._said = now
+            print(f"tutelage: {label} ({done}/{total}, {now - self._began:.0f} s)", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,159 @@
+"""Reproducing papers: every figure as data and picture, every claim checked, and one report of it all."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from tutelage import papers
+from tutelage._errors import BadInput
+from tutelage.analysis.claims import Table
+from tutelage.papers.paper import Figure, Paper, Settings, Size
+from tutelage.present import figures, report
+from tutelage.present.guard import guarded
+from tutelage.present.plain import plain, write_json
+from tutelage.present.progress import Reporter
+from tutelage.present.results import Crash, DrawnFigure, PaperResult
+from tutelage.present.versions import versions
+from tutelage.trajectory.dataset import save
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Where the report is, and what it says."""
+
+    report: Path
+    results: tuple[PaperResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Nothing crashed, and no claim that must hold failed."""
+        return all(result.ok for result in self.results)
+
+
+def reproduce(
+    targets: Sequence[str] = (),
+    *,
+    size: Size = "quick",
+    out: str | Path = "report",
+    seeds: int = 10,
+    certify: bool = False,
+    progress: Reporter | None = None,
+) -> Reproduction:
+    """Compute figures, check claims and write `out/report.html`, with PNG and NetCDF files beside it.
+
+    - `targets`: papers, or single figures as "paper/figure" (then without the claims); all papers if empty.
+    - `size`: "quick" for minutes, "full" for the sizes of the papers.
+    - `certify`: also recompute sampled numbers of the paper's default run by an independent route.
+
+    A figure or claim that crashes is recorded in the report and does not stop the others.
+    """
+    wanted = plan(targets)
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
+    results = tuple(_paper(p, chosen, size, folder, seeds, certify, progress) for p, chosen in wanted)
+    checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
+    write_json({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}, folder / "claims.json")
+    return Reproduction(report.write(results, folder / "report.html"), results)
+
+
+def plan(targets: Sequence[str]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
+    """Papers with the figures asked of each; None means the whole paper."""
+    wanted: dict[str, list[Figure] | None] = {}
+    for target in targets or papers.names():
+        name, slash, figure = target.partition("/")
+        paper = papers.get(name)
+        if not slash:
+            wanted[name] = None
+        elif wanted.get(name, []) is not None:
+            wanted.setdefault(name, []).append(paper.figure(figure))  # type: ignore[union-attr]
+    return [(papers.get(name), None if chosen is None else tuple(chosen)) for name, chosen in wanted.items()]
+
+
+class _Steps:
+    """Counts the parts of a paper and tells `progress` before each."""
+
+    def __init__(self, paper: Paper, total: int, progress: Reporter | None) -> None:
+        self.paper, self.total, self.done, self.progress = paper, total, 0, progress
+
+    def start(self, label: str) -> None:
+        if self.progress:
+            self.progress(f"{self.paper.name}: {label}", self.done, self.total)
+        self.done += 1
+
+
+def _paper(
+    paper: Paper,
+    chosen: tuple[Figure, ...] | None,
+    size: Size,
+    folder: Path,
+    seeds: int,
+    certify: bool,
+    progress: Reporter | None,
+) -> PaperResult:
+    began = time.perf_counter()
+    settings = paper.configure()
+    crashes: list[Crash] = []
+    drawing = paper.figures if chosen is None else chosen
+    steps = _Steps(paper, len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify), progress)
+    drawn = []
+    for figure in drawing:
+        steps.start(f"figure {figure.id}")
+        made = _attempt(f"figure {figure.id}", crashes, lambda f=figure: _figure(paper, f, settings, size, folder))  # type: ignore[misc]
+        drawn += [made] if made else []
+    table = _claims(paper, settings, size, seeds, crashes, steps) if chosen is None else Table()
+    certificate = None
+    if certify:
+        steps.start("certificate")
+        certificate = _attempt("certificate", crashes, lambda: paper.run(settings, certify=True).certificate)
+    seconds = time.perf_counter() - began
+    return PaperResult(paper, settings, table, tuple(drawn), certificate, seconds, size, seeds, tuple(crashes))
+
+
+def _attempt(what: str, crashes: list[Crash], work: Callable[[], Any]) -> Any:
+    """The result of the work, or None and a recorded crash."""
+    try:
+        return work()
+    except Exception as error:
+        crashes.append(Crash.of(what, error))
+        return None
+
+
+def _figure(paper: Paper, figure: Figure, settings: Settings, size: Size, folder: Path) -> DrawnFigure:
+    began = time.perf_counter()
+    dataset = _labelled(figure.compute(settings, size), paper, figure, settings, size)
+    place = folder / paper.name
+    place.mkdir(exist_ok=True)
+    save(dataset, place / f"{figure.id}.nc")
+    sheet = figure.sheet(dataset)
+    png = figures.save(sheet, place / f"{figure.id}.png")
+    return DrawnFigure(figure, sheet, png, place / f"{figure.id}.nc", time.perf_counter() - began)
+
+
+def _labelled(dataset: xr.Dataset, paper: Paper, figure: Figure, settings: Settings, size: Size) -> xr.Dataset:
+    """The Dataset with attributes that say which figure of which paper it is; its own attributes win."""
+    about = {
+        "title": figure.title,
+        "paper": paper.name,
+        "figure": figure.id,
+        "size": size,
+        "tutelage_version": versions()["tutelage"],
+        "settings": json.dumps(plain(settings), sort_keys=True),
+    }
+    return dataset.assign_attrs(about | dataset.attrs)
+
+
+def _claims(paper: Paper, settings: Settings, size: Size, seeds: int, crashes: list[Crash], steps: _Steps) -> Table:
+    def told(label: str, done: int, total: int) -> None:
+        steps.start(f"claim {label}")
+
+    safe = guarded(paper, crashes)
+    table = _attempt("claims", crashes, lambda: safe.check(settings, size=size, seeds=seeds, progress=told))
+    return table if table is not None else Table()

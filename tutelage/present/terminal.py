@@ -1,0 +1,176 @@
+"""Tables for a terminal. Every function takes plain values and prints to the given console."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from tutelage.analysis.claims import Checked, Table, Verdict
+from tutelage.papers.paper import Paper
+from tutelage.present.parameters import parameters
+from tutelage.present.plain import number, plain
+from tutelage.present.results import Crash, counts, tally
+from tutelage.present.sparkplot import sparkplot
+
+_COLOURS = {
+    Verdict.HOLDS: "green",
+    Verdict.FAILS: "yellow",
+    Verdict.NOT_APPLICABLE: "bright_black",
+    Verdict.NOT_REACHED: "blue",
+}
+
+
+def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a plain table under its title; cells may carry rich markup, so text of others must be escaped before."""
+    table = Grid(*head, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=any(head))
+    for row in rows:
+        table.add_row(*row)
+    if table.rows:
+        console.print(f"[bold]{escape(title)}[/]" if title else "", table, "", sep="\n")
+
+
+def papers(console: Console, known: Sequence[Paper]) -> None:
+    """What there is, one line a paper."""
+    rows = [(f"[bold]{p.name}[/]", escape(p.title), str(len(p.figures)), str(len(p.claims))) for p in known]
+    grid(console, "", ("paper", "title", "figures", "claims"), rows)
+
+
+def paper(console: Console, known: Paper) -> None:
+    """One paper: summary, settings, presets, figures and claims."""
+    console.print(f"[bold]{escape(known.title)}[/]\n{escape(known.authors)}. {escape(known.reference)}\n")
+    console.print(escape(known.summary) + "\n")
+    rows = [
+        (f"[bold]{p.name}[/]", escape(p.kind), number(plain(p.default)), p.bounds, escape(p.description))
+        for p in parameters(known.settings)
+    ]
+    grid(console, "Settings (--set name=value)", ("setting", "kind", "default", "bounds", "what it is"), rows)
+    if known.presets:
+        chosen = [
+            (f"[bold]{name}[/]", ", ".join(f"{k}={v}" for k, v in values.items()))
+            for name, values in known.presets.items()
+        ]
+        grid(console, "Presets (--preset name)", ("preset", "settings"), chosen)
+    drawn = [(f"[bold]{f.id}[/]", escape(f.title), "new here" if f.ours else "") for f in known.figures]
+    grid(console, "Figures", ("figure", "title", ""), drawn)
+    stated = [(f"[bold]{c.id}[/]", escape(c.where), escape(c.statement)) for c in known.claims]
+    grid(console, "Claims", ("claim", "where", "statement"), stated)
+
+
+def claims(console: Console, table: Table, crashes: Sequence[Crash]) -> None:
+    """The checked claims and their count."""
+    head = ("claim", "verdict", "measured", "bound", "seeds", "statement")
+    grid(console, "", head, [_claim(row) for row in table.rows])
+    console.print(f"{len(table)} claims: " + ", ".join(tally(*each) for each in counts(table).items()) + ".")
+    for row in table.broken:
+        console.print(f"[red]{row.claim.id} must hold and fails.[/] {escape(row.finding.detail)}")
+    for crash in crashes:
+        console.print(f"[red]{escape(crash.what)} crashed:[/] {escape(crash.message)}")
+
+
+def _claim(row: Checked) -> tuple[str, ...]:
+    finding = row.finding
+    colour = "red" if row.broken else _COLOURS[finding.verdict]
+    bound = f"{finding.relation} {number(finding.bound)}" if finding.bound is not None else "–"
+    seeds = f"{finding.successes}/{finding.seeds}" if finding.successes is not None else str(finding.seeds or "–")
+    mine = " [dim](new here)[/]" if row.claim.ours else ""
+    verdict = f"[{colour}]{finding.verdict.value}[/]"
+    return (
+        f"[bold]{row.claim.id}[/]",
+        verdict,
+        number(finding.measured),
+        bound,
+        seeds,
+        escape(row.claim.statement) + mine,
+    )
+
+
+def entries(console: Console, values: dict[str, Any], title: str = "") -> None:
+    """A dictionary as lines of `name value`; lists of dictionaries follow as tables of their own."""
+    tables = {name: value for name, value in plain(values).items() if _tabular(value)}
+    rest = [(_spoken(name), inline(value)) for name, value in values.items() if name not in tables]
+    grid(console, title, ("", ""), [(f"[bold]{escape(name)}[/]", escape(value)) for name, value in rest])
+    for name, rows in tables.items():
+        rows = over_seeds(rows)
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        cells = [[escape(inline(row.get(key))) for key in keys] for row in rows]
+        grid(console, _spoken(name).capitalize(), [_spoken(key) for key in keys], cells)
+
+
+def over_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that repeat for every seed, made one row a name: the median of each number, and how many seeds had it.
+
+    ```python
+    >>> from tutelage.present.terminal import over_seeds
+    >>> over_seeds([{"name": "growth", "seed": s, "end": 10.0 + s} for s in range(3)])
+    [{'name': 'growth', 'end': 11.0, 'seeds': 3}]
+
+    ```
+    """
+    if not all("seed" in row and "name" in row for row in rows):
+        return rows
+    merged = []
+    for name in dict.fromkeys(row["name"] for row in rows):
+        same = [row for row in rows if row["name"] == name]
+        columns = {key: [row[key] for row in same] for key in same[0] if key != "seed"}
+        middle = {key: _middle(values) for key, values in columns.items() if any(v is not None for v in values)}
+        merged.append(middle | {"seeds": len(same)})
+    return merged
+
+
+def _middle(values: list[Any]) -> Any:
+    numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return statistics.median(numbers) if numbers else values[0]
+
+
+def _tabular(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def inline(value: Any) -> str:
+    """A value on one line.
+
+    ```python
+    >>> from tutelage.present.terminal import inline
+    >>> inline({"median": 0.25, "count": 8})
+    'median 0.25, count 8'
+
+    ```
+    """
+    value = plain(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{_spoken(name)} {inline(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(inline(each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value)
+
+
+def saved(console: Console, about: dict[str, Any], time: Any, loss: Any) -> None:
+    """What a saved run holds, with a small plot of its loss."""
+    for title in ("settings", "paper_settings", "provenance"):
+        entries(
+            console,
+            about[title] if isinstance(about[title], dict) else {title: about[title]},
+            _spoken(title).capitalize(),
+        )
+    if about["stopped"]:
+        stops = [(str(s["seeds"]), f"[bold]{s['reason']}[/]", escape(s["sentence"])) for s in about["stopped"]]
+        grid(console, "Stopped", ("seeds", "stopped", "why"), stops)
+    entries(console, {name: about[name] for name in ("phases", "certificate") if about[name]})
+    rows = [
+        (f"[bold]{name}[/]", number(v["min"]), number(v["median"]), number(v["max"]), escape(v["units"]),
+         escape(v["long_name"]))
+        for name, v in about["final"].items()
+    ]  # fmt: skip
+    grid(console, "Last recorded values", ("variable", "least", "median", "largest", "units", "what it is"), rows)
+    if time is not None and loss is not None:
+        console.print(sparkplot(time, loss, title="Loss, median over seeds"), highlight=False, markup=False)

@@ -1,0 +1,260 @@
+"""Activations: value, derivatives, kinks and Hermite coefficients. Each is a sum of the atoms in `atoms`."""
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tutelage._errors import BadInput, unknown
+from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Smooth
+
+
+class HermiteCoefficients(NamedTuple):
+    """`values[k] = E[s(scale z) He_k(z)] / sqrt(k!)`, each right to within `error`."""
+
+    values: Float[Array, " count"]
+    error: float
+
+
+class Activation(eqx.Module):
+    """A scalar function applied to each hidden unit. Hashable, and equal to another with the same atoms.
+
+    ```python
+    >>> from tutelage.problem.activations import activation
+    >>> relu = activation("relu")
+    >>> float(relu(-2.0)), float(relu.derivative(3.0)), relu.kinks
+    (0.0, 1.0, (0.0,))
+
+    ```
+    """
+
+    name: str = eqx.field(static=True)
+    atoms: tuple[Atom, ...]
+    kinks: tuple[float, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, z: Array) -> Array:
+        return self._sum(z, 0)
+
+    def derivative(self, z: Array) -> Array:
+        """The first derivative almost everywhere (at a kink, the mean of the two sides)."""
+        return self._sum(z, 1)
+
+    def second_derivative(self, z: Array) -> Array:
+        """The second derivative almost everywhere; the point masses at kinks are not in it."""
+        return self._sum(z, 2)
+
+    def hermite(self, count: int, scale: float = 1.0) -> HermiteCoefficients:
+        """The first `count` normalised Hermite coefficients of `s(scale z)`, with an error estimate.
+
+        ```python
+        >>> from tutelage.problem.activations import sigmoid
+        >>> [round(float(v), 12) for v in sigmoid.hermite(4).values]
+        [0.5, 0.206620964142, 0.0, -0.025473257907]
+
+        ```
+        """
+        values, error = jnp.zeros(count), 0.0
+        for atom in self.atoms:
+            part = atom.scale_jet(jnp.asarray(float(scale)), count).value
+            size = float(jnp.sqrt(atom.second_moment(jnp.asarray(float(scale)))))
+            error += 8 * float(jnp.finfo(float).eps) * size
+            if isinstance(atom, Smooth):
+                coarse = dataclasses.replace(atom, nodes=14).scale_jet(jnp.asarray(float(scale)), count).value
+                error += float(jnp.max(jnp.abs(coarse - part)))
+            values = values + part
+        return HermiteCoefficients(values, error)
+
+    def _sum(self, z: Array, order: int) -> Array:
+        z = jnp.asarray(z, dtype=float)
+        return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
+
+
+def hermite(order: int) -> Activation:
+    """The Hermite polynomial `He_k` (the probabilists' one, leading coefficient 1).
+
+    ```python
+    >>> from tutelage.problem.activations import hermite
+    >>> float(hermite(3)(2.0))
+    2.0
+
+    ```
+    """
+    if order < 0:
+        raise BadInput(f"A Hermite polynomial of order {order} was asked for; the order must be 0, 1, 2, ...")
+    values = np.polynomial.hermite_e.herme2poly([0.0] * order + [1.0])
+    return polynomial(values, name=f"he{order}")
+
+
+def polynomial(coefficients: Sequence[float], name: str = "polynomial") -> Activation:
+    """`sum_m coefficients[m] z^m`.
+
+    ```python
+    >>> from tutelage.problem.activations import polynomial
+    >>> float(polynomial([1.0, 0.0, 2.0])(3.0))
+    19.0
+
+    ```
+    """
+    values = tuple(float(c) for c in coefficients)
+    if not values or not all(map(math.isfinite, values)):
+        raise BadInput(f"A polynomial got the coefficients {values}; pass one or more finite numbers, constant first.")
+    return Activation(name=name, atoms=(Polynomial(values),))
+
+
+def leaky_relu(slope: float) -> Activation:
+    """`z` for positive `z`, `slope z` for negative.
+
+    ```python
+    >>> from tutelage.problem.activations import leaky_relu
+    >>> float(leaky_relu(0.25)(-4.0))
+    -1.0
+
+    ```
+    """
+    return Activation(f"leaky_relu({slope})", (PiecewiseLinear((1 + slope) / 2, (1 - slope) / 2),), (0.0,))
+
+
+def from_callable(fn: Callable, name: str | None = None, kinks: Sequence[float] = ()) -> Activation:
+    """An activation from a function of one number that JAX can trace; `kinks` are the points where its slope jumps.
+
+    A kink at 0 goes into closed form. With kinks elsewhere values and gradients are offered, Hessians are not.
+    A function with jumps, or with a kink that was not stated, is refused.
+
+    ```python
+    >>> import jax
+    >>> from tutelage.problem.activations import from_callable
+    >>> softplus = from_callable(jax.nn.softplus)
+    >>> round(float(softplus(0.0)), 6), softplus.hermite(8).error < 1e-13
+    (0.693147, True)
+
+    ```
+    """
+    name = name or getattr(fn, "__name__", "callable")
+    kinks = tuple(sorted(float(k) for k in kinks))
+    scalar = _as_scalar_function(fn, name)
+    _refuse_jumps(scalar, name, kinks)
+    jumps = {k: _one_sided(jax.grad(scalar), k, +1) - _one_sided(jax.grad(scalar), k, -1) for k in kinks}
+    bend = jumps.get(0.0, 0.0) / 2
+    others = tuple(k for k in kinks if k != 0)
+    smooth = Smooth(scalar, bend, others, tuple(jumps[k] for k in others))
+    return Activation(name, (smooth, PiecewiseLinear(0.0, bend)) if bend else (smooth,), kinks)
+
+
+@functools.cache
+def _as_scalar_function(fn: Callable, name: str) -> Callable:
+    # Cached, so that the same function gives an equal activation and compiled code is reused.
+    def scalar(z: Array) -> Array:
+        return jnp.asarray(fn(z), dtype=float)
+
+    try:
+        jax.eval_shape(jax.grad(scalar), jnp.zeros(()))
+    except Exception as error:
+        raise BadInput(
+            f"JAX cannot differentiate the activation {name!r} ({type(error).__name__}); write it with jax.numpy, "
+            "as a function of one number."
+        ) from error
+    return scalar
+
+
+def _one_sided(fn: Callable, point: float, side: int) -> float:
+    """The limit of `fn` at `point` from one side, by cubic extrapolation: right to 6e-14 of the fourth derivative."""
+    step = side * max(1.0, abs(point)) / 2048
+    values = jax.vmap(fn)(point + step * jnp.arange(1.0, 5.0))
+    return float(values @ jnp.array([4.0, -6.0, 4.0, -1.0]))
+
+
+def _refuse_jumps(fn: Callable, name: str, kinks: tuple[float, ...]) -> None:
+    if (place := _find_jump(jax.jit(jax.vmap(fn)))) is not None:
+        raise BadInput(f"The activation {name!r} jumps near {place:.6g}; only continuous functions can be used.")
+    if (place := _find_jump(jax.jit(jax.vmap(jax.grad(fn))), kinks)) is not None:
+        raise BadInput(
+            f"The slope of the activation {name!r} jumps near {place:.6g}; pass all such points, kinks=({place:.6g},)."
+        )
+
+
+def _find_jump(values: Callable, known: tuple[float, ...] = ()) -> float | None:
+    """A point of [-8, 8] where a function seems to jump: the steepest cells of a grid, halved 40 times."""
+    grid = np.linspace(-8, 8, 1024)
+    low, high = grid[:-1], grid[1:]
+    away = np.all([(low > k) | (high < k) for k in known], axis=0) if known else np.full(len(low), True)
+    f = np.asarray(values(jnp.asarray(grid)))
+    if not np.all(np.isfinite(f)):
+        return float(grid[~np.isfinite(f)][0])
+    steepest = np.argsort(-np.abs(np.diff(f)) * away)[:16]
+    steepest = steepest[away[steepest]]
+    low, high = low[steepest], high[steepest]
+    for _ in range(40):
+        middle = (low + high) / 2
+        ends = np.asarray(values(jnp.asarray(np.concatenate([low, middle, high])))).reshape(3, -1)
+        left = np.abs(ends[1] - ends[0]) >= np.abs(ends[2] - ends[1])
+        low, high = np.where(left, low, middle), np.where(left, middle, high)
+    rise = np.abs(np.asarray(values(jnp.asarray(high))) - np.asarray(values(jnp.asarray(low))))
+    found = rise > 1e-6 * (1 + np.max(np.abs(f)))
+    return float(high[np.argmax(rise)]) if np.any(found) else None
+
+
+def _kolmogorov_density(x: np.ndarray) -> np.ndarray:
+    """The density of the Kolmogorov distribution, by whichever of its two series converges at once."""
+    k = np.arange(1, 12)[:, None]
+    far = 8 * x * np.sum((-1.0) ** (k - 1) * k**2 * np.exp(-2 * k**2 * x**2), axis=0)
+    odd = ((2 * k - 1) * math.pi) ** 2
+    near = math.sqrt(2 * math.pi) * np.sum((odd / (4 * x**4) - 1 / x**2) * np.exp(-odd / (8 * x**2)), axis=0)
+    return np.where(x > 1, far, near)
+
+
+def _logistic_mixture() -> tuple[np.ndarray, np.ndarray]:
+    """Weights and slopes with `sigmoid(x) = 1/2 + 1/2 sum_q w_q erf(b_q x)`, right to 2e-16 for every x.
+
+    The logistic law is a normal law of random width: `sigmoid(x) = E[Phi(x / 2L)]` with `L` of the Kolmogorov
+    distribution (Andrews and Mallows 1974). The trapezoid rule in `log L` converges faster than any power.
+    """
+    step = 0.11
+    length = np.exp(step * (np.arange(-30, 30) + 0.5))
+    weights = step * length * _kolmogorov_density(length)
+    kept = weights > 1e-18
+    return weights[kept], 1 / (2 * math.sqrt(2) * length[kept])
+
+
+_W, _B = _logistic_mixture()
+
+relu = Activation("relu", (PiecewiseLinear(0.5, 0.5),), (0.0,))
+absolute = Activation("abs", (PiecewiseLinear(0.0, 1.0),), (0.0,))
+linear = Activation("linear", (PiecewiseLinear(1.0, 0.0),))
+# The plain mathematical erf(z), not erf(z / sqrt(2)).
+erf = Activation("erf", (ErfMixture((1.0,), (1.0,)),))
+sigmoid = Activation("sigmoid", (Polynomial((0.5,)), ErfMixture(tuple((_W / 2).tolist()), tuple(_B.tolist()))))
+tanh = Activation("tanh", (ErfMixture(tuple(_W.tolist()), tuple((2 * _B).tolist())),))
+
+_NAMED = {s.name: s for s in (relu, absolute, linear, erf, sigmoid, tanh)}
+_HERMITE_NAMES = [f"he{k}" for k in range(13)]
+
+
+def activation(spec: str | Activation | Callable) -> Activation:
+    """The activation of that name, or made from that function; an `Activation` is returned as it is.
+
+    ```python
+    >>> from tutelage.problem.activations import activation
+    >>> activation("he2").atoms
+    (Polynomial(coefficients=(-1.0, 0.0, 1.0)),)
+
+    ```
+    """
+    if isinstance(spec, Activation):
+        return spec
+    if callable(spec):
+        return from_callable(spec)
+    if not isinstance(spec, str):
+        raise BadInput(f"{spec!r} is not an activation; pass a name, an Activation or a function of one number.")
+    if spec in _NAMED:
+        return _NAMED[spec]
+    if re.fullmatch(r"he\d+", spec):
+        return hermite(int(spec[2:]))
+    raise unknown("activation", spec, [*_NAMED, *_HERMITE_NAMES])

@@ -1,0 +1,135 @@
+"""Two-layer networks: what they compute, and where their weights come from."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tutelage._errors import BadInput
+from tutelage.problem.activations import Activation, activation
+from tutelage.problem.frame import Matrix
+from tutelage.problem.initial import AbstractEntries, AbstractRows
+
+
+class Weights(eqx.Module):
+    """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed."""
+
+    first: Float[Array, "*batch unit frame"]
+    second: Float[Array, "*batch unit output"]
+
+
+def flatten(weights: Weights) -> Float[Array, " parameters"]:
+    """All parameters in one vector: outgoing weights unit by unit, then incoming vectors unit by unit."""
+    return jnp.concatenate([jnp.ravel(weights.second), jnp.ravel(weights.first)])
+
+
+def unflatten(vector: Float[Array, " parameters"], like: Weights) -> Weights:
+    """The inverse of `flatten`."""
+    cut = like.second.size
+    return Weights(vector[cut:].reshape(like.first.shape), vector[:cut].reshape(like.second.shape))
+
+
+class TwoLayer:
+    """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
+
+    - `activation`: a name ("relu", "erf", "he3", ...), an `Activation`, or any JAX-traceable function.
+    - `first`: incoming weights, as an array (units, at most dim; missing columns are zero) or a law of rows.
+    - `second`: outgoing weights, as an array (units,) or (units, outputs), "ones", or a law of entries.
+    - `width`, `outputs`: needed only where a law leaves them open.
+    - `trains`: the layers that learn, when the network is a student.
+
+    ```python
+    >>> import tutelage as tt
+    >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0], [0.0, 2.0]], second=[1.0, -1.0])
+    >>> teacher.width, teacher.outputs
+    (2, 1)
+
+    ```
+    """
+
+    activation: Activation
+    first: Matrix | AbstractRows
+    second: Matrix | AbstractEntries
+    width: int
+    outputs: int
+    trains: tuple[str, ...]
+
+    def __init__(
+        self,
+        activation_: str | Activation | Callable[[Any], Any],
+        *,
+        first: Any,
+        second: Any = "ones",
+        width: int | None = None,
+        outputs: int = 1,
+        trains: tuple[str, ...] = ("first", "second"),
+    ):
+        self.activation = activation(activation_)
+        self.first = first if isinstance(first, AbstractRows) else _matrix("first", first)
+        known = None if isinstance(self.first, AbstractRows) else len(self.first)
+        self.width = _width(width, known)
+        self.second = _outgoing(second, self.width, outputs)
+        self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
+        self.trains = _layers(trains)
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        if isinstance(self.first, AbstractRows) or 0.0 not in self.activation.kinks:
+            return
+        dead = np.flatnonzero(~np.any(self.first, axis=1))
+        if dead.size:
+            raise BadInput(
+                f"TwoLayer: row {dead[0]} of first is zero, where {self.activation.name} has no derivative; "
+                "remove that unit or give it a small non-zero vector."
+            )
+
+
+def _matrix(name: str, value: Any) -> Matrix:
+    try:
+        array = np.array(value, float)
+    except (TypeError, ValueError):
+        raise BadInput(f"TwoLayer: {name} could not be read as numbers; pass a matrix with one row a unit.") from None
+    if array.ndim != 2 or not array.size:
+        raise BadInput(f"TwoLayer: {name} has shape {array.shape}, but a matrix with one row a unit was expected.")
+    if not np.all(np.isfinite(array)):
+        raise BadInput(f"TwoLayer: {name} holds a value that is not finite; pass finite numbers only.")
+    return array
+
+
+def _width(width: int | None, known: int | None) -> int:
+    if width is None and known is None:
+        raise BadInput("TwoLayer: the number of units is open; pass width=, or first as a matrix.")
+    if width is not None and known is not None and width != known:
+        raise BadInput(f"TwoLayer: width is {width} but first has {known} rows; leave width out or make them agree.")
+    result = known if width is None else width
+    assert result is not None
+    if result < 1:
+        raise BadInput(f"TwoLayer: width is {result}, but a network needs at least one unit.")
+    return result
+
+
+def _outgoing(second: Any, width: int, outputs: int) -> Matrix | AbstractEntries:
+    if isinstance(second, AbstractEntries):
+        return second
+    if isinstance(second, str):
+        if second != "ones":
+            raise BadInput(f"TwoLayer: second is {second!r}; pass an array, a law of entries, or 'ones'.")
+        return np.ones((width, outputs))
+    array = np.asarray(second, float)
+    matrix = _matrix("second", array[:, None] if array.ndim == 1 else array)
+    if len(matrix) != width:
+        raise BadInput(
+            f"TwoLayer: second has shape {array.shape} but width is {width}. Pass one weight per hidden unit, "
+            "or second='ones' to fix them all at 1."
+        )
+    return matrix
+
+
+def _layers(trains: tuple[str, ...]) -> tuple[str, ...]:
+    wrong = set(trains) - {"first", "second"}
+    if wrong:
+        raise BadInput(f"TwoLayer: trains names {sorted(wrong)}, but the layers are 'first' and 'second'.")
+    return tuple(trains)

@@ -1,0 +1,81 @@
+"""Problem = Gaussian inputs + teacher + student + label noise."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tutelage._errors import BadInput
+from tutelage.problem.frame import Matrix, anchor, stream
+from tutelage.problem.initial import AbstractEntries, AbstractRows
+from tutelage.problem.inputs import Gaussian
+from tutelage.problem.networks import TwoLayer, Weights
+
+
+class Start(NamedTuple):
+    """Teacher and student weights in common frame coordinates."""
+
+    teacher: Weights
+    student: Weights
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A student that learns from a teacher on Gaussian inputs.
+
+    - `inputs`: `Gaussian(dim)`.
+    - `teacher`: a `TwoLayer` with given weights; they need be neither orthogonal nor of equal norm.
+    - `student`: a `TwoLayer` with given weights or laws.
+    - `noise`: standard deviation of the label noise. It enters sampled labels; population losses are reported
+      without its constant floor `noise^2 / 2` per output.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**9),
+    ...     teacher=tt.TwoLayer("relu", first=[[1.0]]),
+    ...     student=tt.TwoLayer("relu", first=tt.GaussianRows(1e-3), width=3),
+    ... )
+    >>> start = problem.begin(seed=0)
+    >>> start.student.first.shape  # three students and one teacher: four coordinates, whatever dim is
+    (3, 4)
+
+    ```
+    """
+
+    inputs: Gaussian
+    teacher: TwoLayer
+    student: TwoLayer
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        teacher = self.teacher
+        if isinstance(teacher.first, AbstractRows) or isinstance(teacher.second, AbstractEntries):
+            raise BadInput("Problem: the teacher's weights must be given as arrays; draw them first if random.")
+        if teacher.outputs != self.student.outputs:
+            raise BadInput(
+                f"Problem: the teacher has {teacher.outputs} outputs and the student {self.student.outputs}; "
+                "they must agree."
+            )
+        if not self.noise >= 0 or not np.isfinite(self.noise):
+            raise BadInput(f"Problem: noise is {self.noise}, but a finite standard deviation >= 0 was expected.")
+
+    def begin(self, seed: int, *, full: bool = False) -> Start:
+        """Initial weights in the frame (`full=True`: in all `dim` coordinates, for data that must exist)."""
+        student, draw = self.student, stream(seed, 0)
+        law = student.first if isinstance(student.first, AbstractRows) else None
+        frame, rows = anchor(self.inputs.dim, self._given_rows(), student.width if law else 0, full=full)
+        count = self.teacher.width
+        first = law.rows(frame.gaussian(draw), rows[count:]) if law else rows[count:]
+        second = student.second
+        if isinstance(second, AbstractEntries):
+            second = second.entries(draw, (student.width, student.outputs))
+        return Start(Weights(rows[:count], self.teacher.second), Weights(first, second))
+
+    def _given_rows(self) -> Matrix:
+        """The teacher's rows, then the student's given rows or means, padded to equal length."""
+        student = self.student.first
+        extra = np.array(student.mean, float) if isinstance(student, AbstractRows) else student
+        parts = [self.teacher.first] + ([extra] if len(extra) else [])
+        columns = max(part.shape[1] for part in parts)
+        return np.concatenate([np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in parts])

@@ -1,0 +1,105 @@
+"""The one door to xarray: arrays of a run in, a Dataset with the written schema (docs/schema.md) out."""
+
+import datetime
+import hashlib
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from tutelage._errors import BadInput
+from tutelage._version import __version__
+from tutelage.trajectory.observables import Observable
+
+SCHEMA = 1
+
+
+def provenance(settings: dict[str, Any]) -> dict[str, Any]:
+    """Attributes that say where a Dataset came from."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return {
+        "schema": SCHEMA,
+        "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "tutelage_version": __version__,
+        "jax_version": jax.__version__,
+        "python_version": platform.python_version(),
+        "dtype": "float64" if jax.config.jax_enable_x64 else "float32",
+        "device": jax.default_backend(),
+        "settings": text,
+        "settings_hash": hashlib.sha256(text.encode()).hexdigest()[:16],
+    }
+
+
+def to_dataset(
+    rows: dict[str, NDArray],
+    observables: tuple[Observable, ...],
+    *,
+    seeds: NDArray[np.integer],
+    clock: NDArray[np.floating],
+    time: NDArray[np.floating],
+    extra: dict[str, xr.Variable],
+    settings: dict[str, Any],
+) -> xr.Dataset:
+    """Arrays (seed, time, ...) to a Dataset; what a seed did not reach is nan, what no seed reached is left out."""
+    reached = rows["_reached"]
+    last = int(np.flatnonzero(reached.any(0)).max(initial=0)) + 1
+    dataset = xr.Dataset(coords={"seed": ("seed", seeds), "time": ("time", time[:last])})
+    dataset["time"].attrs = {"long_name": "time", "units": "step size x updates"}
+    dataset = dataset.assign_coords(step=("time", clock[:last]))
+    for observable in observables:
+        values = _masked(rows[observable.name][:, :last], reached[:, :last])
+        variable = xr.Variable(("seed", "time", *_dims(observable, values.ndim - 2)), values)
+        variable.attrs = {"long_name": observable.long_name or observable.name, "units": observable.units}
+        dataset[observable.name] = variable
+    dataset = dataset.assign(extra)
+    dataset.attrs = provenance(settings)
+    return dataset
+
+
+def _dims(observable: Observable, count: int) -> tuple[str, ...]:
+    if observable.dims:
+        if len(observable.dims) != count:
+            raise BadInput(
+                f"Observable {observable.name!r} has {count} axes but names {observable.dims}; name one dim an axis."
+            )
+        return observable.dims
+    return tuple(f"{observable.name}_{axis}" for axis in range(count))
+
+
+def _masked(values: NDArray, reached: NDArray[np.bool_]) -> NDArray:
+    keep = reached.reshape(reached.shape + (1,) * (values.ndim - 2))
+    return np.where(keep, values, np.nan)
+
+
+def save(dataset: xr.Dataset, path: str | Path) -> None:
+    """Write one NetCDF file."""
+    try:
+        dataset.to_netcdf(path, engine="h5netcdf")
+    except OSError as error:
+        raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read a Dataset that `save` wrote; the round trip is the identity.
+
+    ```python
+    >>> import tempfile, pathlib, xarray as xr, tutelage as tt
+    >>> from tutelage.trajectory.dataset import save
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.nc"
+    >>> save(xr.Dataset({"loss": ("time", [0.5, 0.25])}), path)
+    >>> tt.load(path).loss.values
+    array([0.5 , 0.25])
+
+    ```
+    """
+    if not Path(path).is_file():
+        raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{path} could not be read as NetCDF ({error}); pass a file written by tutelage.") from None

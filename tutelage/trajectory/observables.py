@@ -1,0 +1,109 @@
+"""What is measured along a run. Each observable is computed inside the compiled loop, at the recording times."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+
+from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.view import View
+from tutelage.oracle.geometry import Rows, angles, rows
+
+
+@dataclass(frozen=True)
+class Observable:
+    """A named quantity with the dimensions, description and units that its Dataset variable will have."""
+
+    name: str
+    measure: Callable[[View], Any]
+    dims: tuple[str, ...] = ()
+    long_name: str = ""
+    units: str = "1"
+
+
+def _angle(left: Rows, right: Rows):
+    arc = angles(left, right)
+    return jnp.where(arc.sign > 0, arc.near, jnp.pi - arc.near)
+
+
+def _loss(view: View):
+    return view.loss
+
+
+def _gradient_norm(view: View):
+    return view.gradient_norm
+
+
+def _first_norm(view: View):
+    return rows(view.weights.first).norm
+
+
+def _second(view: View):
+    return view.weights.second
+
+
+def _overlap(view: View):
+    return view.weights.first @ view.teacher.first.T
+
+
+def _overlap_cos(view: View):
+    return rows(view.weights.first).unit @ rows(view.teacher.first).unit.T
+
+
+def _overlap_angle(view: View):
+    return _angle(rows(view.weights.first), rows(view.teacher.first))
+
+
+def _overlap_ss(view: View):
+    return view.weights.first @ view.weights.first.T
+
+
+def _overlap_ss_angle(view: View):
+    units = rows(view.weights.first)
+    return _angle(units, units)
+
+
+def _imbalance(view: View):
+    """`|w|^2 - |v|^2` as a product of sum and difference: right also when the layers nearly balance."""
+    incoming, outgoing = rows(view.weights.first).norm, rows(view.weights.second).norm
+    return (incoming - outgoing) * (incoming + outgoing)
+
+
+def _weights_first(view: View):
+    return view.weights.first
+
+
+STANDARD = (
+    Observable("loss", _loss, (), "loss, with the factor 1/2", "squared output"),
+    Observable("gradient_norm", _gradient_norm, (), "norm of the gradient of all weights", "loss per weight"),
+    Observable("first_norm", _first_norm, ("student",), "norm of the incoming weight vector", "weight"),
+    Observable("second", _second, ("student", "output"), "outgoing weight", "weight"),
+    Observable("overlap", _overlap, ("student", "teacher"), "inner product of student and teacher vectors", "weight^2"),
+    Observable("overlap_cos", _overlap_cos, ("student", "teacher"), "cosine of student and teacher vectors"),
+    Observable("overlap_angle", _overlap_angle, ("student", "teacher"), "angle of student and teacher vectors", "rad"),
+    Observable("overlap_ss", _overlap_ss, ("student", "student_b"), "inner product of two students", "weight^2"),
+    Observable("overlap_ss_angle", _overlap_ss_angle, ("student", "student_b"), "angle of two students", "rad"),
+    Observable("imbalance", _imbalance, ("student",), "|incoming|^2 - |outgoing|^2 of a unit", "weight^2"),
+)
+WEIGHTS = (
+    Observable("weights_first", _weights_first, ("student", "frame"), "incoming weights in frame coordinates", "weight"),
+    Observable("weights_second", _second, ("student", "output"), "outgoing weights", "weight"),
+)
+
+Observe = Mapping[str, Callable[[View], Any]] | tuple[Observable, ...]
+
+
+def chosen(names: tuple[str, ...] | None, extra: Observe, *, weights: bool) -> tuple[Observable, ...]:
+    """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
+    known = {observable.name: observable for observable in STANDARD}
+    for name in names or ():
+        if name not in known:
+            raise unknown("observable", name, known)
+    standard = tuple(known[name] for name in names) if names is not None else STANDARD
+    own = extra if isinstance(extra, tuple) else tuple(Observable(name, fn) for name, fn in extra.items())
+    result = standard + own + (WEIGHTS if weights else ())
+    repeated = {o.name for o in result if sum(p.name == o.name for p in result) > 1}
+    if repeated:
+        raise BadInput(f"Observable name {sorted(repeated)[0]!r} is used twice; give your own a new name.")
+    return result
