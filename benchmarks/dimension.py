@@ -1,8 +1,10 @@
 """The same experiment at d = 100 and at d = 1e9: 64 seeds of both_layers, by descent and by flow."""
 
-from side_by_side import interleaved, write
+# isort: off
+from _measure import interleaved, write  # first, because it fixes the number of threads
 
 import tutelage as tt
+# isort: on
 
 DIMS = (100, 10**9)
 

@@ -4,7 +4,8 @@ PyTorch differentiates the same closed-form loss, as one writes it by hand. Both
 same steps, and must end at the same loss.
 """
 
-from side_by_side import interleaved, write
+# isort: off
+from _measure import interleaved, write  # first, because it fixes the number of threads
 
 import math
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 import tutelage as tt
+# isort: on
 
 TEACHERS, STUDENTS, DIM, STEP = 4, 20, 100, 5e-3
 LONG, SHORT = 20_000, 1000
@@ -39,7 +41,7 @@ def main() -> None:
             (slope,) = torch.autograd.grad(closed_form(weights, target), weights)
             with torch.no_grad():
                 weights -= STEP * slope
-        return float(closed_form(weights, target))
+        return closed_form(weights, target).item()
 
     losses = {"tutelage": ours(SHORT), "torch": theirs(SHORT)}
     # Agreement to the accuracy of arccos near alignment in the hand-written loss.

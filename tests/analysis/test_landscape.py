@@ -145,6 +145,13 @@ def test_a_unit_of_length_1e_16_is_not_taken_for_a_strict_saddle():
     assert landscape.classify(GROUND, weights, polish=False).kind is Kind.NOT_SMOOTH
 
 
+def test_units_with_unequal_layers():
+    # The same products v w, with incoming weights a hundred times the outgoing ones or more.
+    saddle = landscape.classify(GROUND, ray([0.1, -0.01], [20, 100]))
+    assert saddle.kind is Kind.NON_STRICT_SADDLE and abs(saddle.descent.exponent - 3) < 0.2
+    assert landscape.classify(GROUND, ray([0.05, 0.01], [10, 50])).kind is Kind.MINIMUM
+
+
 def test_kinds_do_not_depend_on_the_size_of_the_target():
     big = both_layers(100.0)
     for name in ("global", "saddle c=1", "spurious"):

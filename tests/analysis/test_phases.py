@@ -23,7 +23,7 @@ def test_crossing_is_the_record_after_the_true_time():
     at = phases.crossing(time, time >= true)
     # The detected time lies past the true one by less than its stated uncertainty.
     assert 0 <= at.time - true < at.uncertainty
-    assert at.uncertainty == time[at.index] - time[at.index - 1]
+    assert at.uncertainty == time[at.record] - time[at.record - 1]
 
 
 def test_crossing_that_stays():

@@ -35,20 +35,10 @@ B = np.array([[0.2, 0.3, 0.4], [-0.5, 0.1, 0.1]])
 C = np.array([[1.0, -0.7], [0.4, 2.0]])
 
 
-@jax.jit
-def everything(k, c, a, b):
-    """All that a kernel offers in one compilation."""
-    return k.value(a, b), k.gradient(a, b), k.mixed(a, b), k.curvature(c, a, b), k.pull(c, a, b)
-
-
 def by_quadrature(s, t, c, a, b):
-    def table(f):
-        return np.array([[f(s, t, row, column) for column in b] for row in a])
-
-    value, gradient = table(quadrature.expectation), table(quadrature.expectation_gradient)
-    mixed, curvature = table(quadrature.expectation_mixed), table(quadrature.expectation_curvature)
-    pull = np.einsum("pq,pqn->pn", c, gradient)
-    return value, gradient, mixed, np.einsum("pq,pqmn->pmn", c, curvature), pull
+    table = [[quadrature.expectation(s, t, row, column) for column in b] for row in a]
+    value, gradient, mixed, curvature = (np.array([[cell[i] for cell in line] for line in table]) for i in range(4))
+    return value, gradient, mixed, np.einsum("pq,pqmn->pmn", c, curvature)
 
 
 @pytest.mark.parametrize(("s", "t"), PAIRS)
@@ -56,8 +46,11 @@ def test_pair_against_quadrature(s, t):
     s, t = ACTIVATIONS[s], ACTIVATIONS[t]
     # Both routes are good to a few roundings of numbers of size one (1e-14); second derivatives of a function are
     # differentiated twice more by JAX and lose another digit.
-    for ours, theirs in zip(everything(kernel(s, t), C, A, B), by_quadrature(s, t, C, A, B), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=3e-13, rtol=3e-13)
+    k, expected = kernel(s, t), by_quadrature(s, t, C, A, B)
+    ours = k.value(A, B), k.gradient(A, B), k.mixed(A, B), k.curvature(C, A, B)
+    for mine, theirs in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=3e-13, rtol=3e-13)
+    np.testing.assert_allclose(k.pull(C, A, B), np.einsum("pq,pqn->pn", C, ours[1]), atol=1e-14, rtol=1e-13)
 
 
 @pytest.mark.parametrize(("s", "t"), [("relu", "abs"), ("sigmoid", "erf"), ("abs", "he4"), ("softplus", "relu")])
@@ -138,13 +131,13 @@ def test_accuracy_says_which_form():
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("relu", lambda z: max(z, 0)), ("sigmoid", lambda z: 1 / (1 + mpmath.exp(-z))), ("erf", mpmath.erf)],
+    [("relu", lambda z: max(z, 0)), ("sigmoid", lambda z: 1 / (1 + mpmath.exp(-z)))],
 )
 def test_against_mpmath(name, function):
-    """Twenty digits, by tanh-sinh integration of the plain definition."""
+    """Integration of the plain definition in long arithmetic."""
     theta = 2.1
     rows = np.array([[1.3, 0.0]]), 0.7 * np.array([[np.cos(theta), np.sin(theta)]])
-    exact = quadrature.expectation_mp(function, function, 1.3, 0.7, theta, digits=18)
+    exact = quadrature.expectation_mp(function, function, 1.3, 0.7, theta, digits=15)
     assert abs(float(kernel(name, name).value(*rows)[0, 0]) - float(exact)) < 2e-15
 
 

@@ -89,6 +89,10 @@ def late_fall(course, second, first):
     return second * factor[:, None], first * factor[:, None, None]
 
 
+def far_across(course, second, first):
+    return second, first + 1e82 * np.eye(first.shape[-1])[-1]
+
+
 def one_flipped(trials):
     loss = trials.loss.copy()
     loss[0] = 0.25 if loss[0] < 0.1 else 0.0
@@ -167,7 +171,7 @@ PLANTED = {
     "BL44": ("plateau", replaced(loss=lambda course: 0 * course.loss + 0.25)),
     "BL45": ("hessians", times(0.01)),
     "BL46": ("trials", each(replaced(loss=lambda t: np.where(both_signs(t.start_second), 0.0, 0.25)))),
-    "BL47": ("courses", each(with_states(lambda course, second, first: (-second, -first)))),
+    "BL47": ("courses", each(with_states(far_across))),
 }  # fmt: skip
 
 

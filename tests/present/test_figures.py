@@ -121,6 +121,18 @@ def test_a_mark_outside_the_axes_has_no_label():
     assert not [t for t in axes.texts if t.get_text()]
 
 
+def test_arrows_stay_in_the_axes_and_have_labels_of_their_own():
+    vectors = (Mark("a", arrow=(0.0, 0.0, 50.0, 0.0)), Mark("-a", arrow=(0.0, 0.0, -50.0, 0.0)))
+    (axes,) = axes_of(line([-60.0, 60.0], [-1.0, 1.0], "y"), marks=vectors)
+    plus, minus = (t for t in axes.texts if t.get_text() in ("a", "-a"))
+    zero = axes.transData.transform((0.0, 0.0))[0]
+    assert box(minus).x1 < zero < box(plus).x0
+    (far,) = axes_of(line(X, X, "y"), marks=(Mark("b", arrow=(500.0, 500.0, 900.0, 900.0)),), xlim=(0, 100))
+    assert not [t for t in far.texts if t.get_text()]
+    (arrow,) = (t.arrow_patch for t in far.texts if getattr(t, "arrow_patch", None))
+    assert arrow.get_clip_box() is not None
+
+
 def test_long_legends_stand_beside_the_axes_and_in_the_figure():
     figure = draw(sheet(*(line(X, X * k, f"neuron {k}") for k in range(12))))
     legend = box(figure.axes[0].get_legend())

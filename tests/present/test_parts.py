@@ -25,8 +25,11 @@ from tutelage.present.sparkplot import sparkplot
 
 
 @hypothesis.given(st.integers(-(10**39), 10**39))
+@hypothesis.example(2**53 + 1)  # the first whole number that a float cannot hold
+@hypothesis.example(10**39 - 1)
 def test_whole_numbers_are_exact(value):
-    assert assignments([f"n={value}", f"m={value}e0"]) == {"n": value, "m": value}
+    read = assignments([f"n={value}", f"m={value}e0"])
+    assert read == {"n": value, "m": value} and {type(each) for each in read.values()} == {int}
 
 
 @hypothesis.given(st.floats(allow_nan=False, allow_infinity=False))

@@ -82,7 +82,8 @@ def test_a_broken_claim_is_an_alarm(result, tmp_path):
     wrong = Claim("T99", "Thm 9", "false", "", lambda e: Finding(Verdict.FAILS, 2.0, 1.0))
     paper = dataclasses.replace(result.paper, claims=(wrong,))
     text = page(dataclasses.replace(result, paper=paper, table=paper.check()), tmp_path)
-    assert 'class="alarm"' in text and "fails, must hold" in text and "1 claim that must hold failed." in text
+    assert 'class="alarm"' in text and '<span class="badge broken">fails, must hold</span>' in text
+    assert "1 claim that must hold failed." in text
 
 
 def test_a_certificate_that_disagrees_is_an_alarm(result, tmp_path):

@@ -43,6 +43,18 @@ class Chart(eqx.Module):
         norm = jnp.sqrt(jnp.max(square))
         return jnp.where(norm > 1e-4, norm, 1.0)
 
+    def scales(self) -> Free:
+        """For each trained weight the norm of its row, so that steps are relative ones in both layers of a unit.
+
+        A row below 1e-4 of the largest unit counts as zero and is given that unit's norm.
+        """
+
+        def norms(layer: Float[Array, "unit width"]) -> Float[Array, "unit width"]:
+            row = jnp.linalg.norm(layer, axis=1, keepdims=True)
+            return jnp.broadcast_to(jnp.where(row > 1e-4 * self.scale(), row, self.scale()), layer.shape)
+
+        return flatten(Weights(norms(self.base.first), norms(self.base.second)))[self.span()]
+
 
 def chart(oracle: AbstractOracle, weights: Weights, trains: tuple[str, ...]) -> Chart:
     """A checked `Chart`."""

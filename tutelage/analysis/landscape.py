@@ -123,8 +123,8 @@ def classify(
       the verdict is "not smooth here".
     - Without a negative eigenvalue and without a kernel: minimum. With a kernel, the loss is minimised over spheres
       around the point, from `probes` starting directions (half in the kernel, half anywhere); `radii` are relative
-      to the largest unit's norm. A fall on every sphere makes a non-strict saddle, otherwise it is a minimum: both
-      are numerical evidence, and `.descent` holds it.
+      to the norms of the units' rows, layer by layer. A fall on every sphere makes a non-strict saddle, otherwise
+      it is a minimum: both are numerical evidence, and `.descent` holds it.
     """
     if not tolerance > 0:
         raise BadInput(f"classify: tolerance is {tolerance}, but a positive number such as 1e-8 was expected.")
@@ -132,7 +132,7 @@ def classify(
     here = _polished(start) if polish else start
     loss, slope, raw = look(here)
     matrix, route = _curvature(here, raw)
-    around = Search(here, float(slope), np.sort(radii) * float(here.scale()), probes, seed)
+    around = Search(here, float(slope), np.sort(radii), probes, seed)
     moved = float(jnp.linalg.norm(here.vector() - start.vector()))
 
     def verdict(kind: Kind, found: Spectrum | None = None, descent: Descent | None = None) -> Classification:
@@ -209,7 +209,7 @@ def search(
     if batch.first.ndim != 3:
         raise BadInput(f"search: starts.first has shape {batch.first.shape}, but (starts, units, frame) was expected.")
     ends, _, sizes = solve(oracle, batch, chart(oracle, member(batch, 0), trains).trains, "levenberg", steps)
-    places = [member(ends, i) for i in np.flatnonzero(np.asarray(sizes) <= tolerance)]
+    places = [member(ends, int(i)) for i in np.flatnonzero(np.asarray(sizes) <= tolerance)]
     points = tuple(classify(oracle, place, polish=False, trains=trains) for place in places)
     rows = _grouped(points, places, resolution)
     return Levels(rows, len(batch.first), len(places), points)
@@ -218,7 +218,7 @@ def search(
 def _grouped(points: tuple[Classification, ...], places: list[Weights], resolution: float) -> tuple[Level, ...]:
     members = sorted(zip(points, places, strict=True), key=lambda pair: pair[0].loss)
     groups: dict[tuple[int, Kind], list[tuple[Classification, Weights]]] = {}
-    level, last = 0, -np.inf
+    level, last = 0, float("-inf")
     for point, place in members:
         level += point.loss - last > resolution
         last = point.loss
@@ -256,7 +256,7 @@ def _curvature(here: Chart, matrix: Any) -> tuple[NDArray[np.floating], str]:
         return (matrix + matrix.T) / 2, "the oracle's Hessian"
     scale = float(here.scale())
     (_, rough), (matrix, left) = (_differenced(here, step * scale) for step in (_COARSE, _FINE))
-    if not np.all(np.isfinite(matrix)) or left > max(rough / 3, 1e-6 * np.linalg.norm(matrix)):
+    if not left <= max(rough / 3, 1e-6 * float(np.linalg.norm(matrix))):
         return np.full_like(matrix, np.nan), "neither formula nor differences"
     return (matrix + matrix.T) / 2, "differences of the gradient"
 

@@ -54,7 +54,7 @@ class Phase:
 class Crossing(NamedTuple):
     """The record at which a condition came true: it did so at most `uncertainty` before `time`."""
 
-    index: int
+    record: int
     time: float
     uncertainty: float
 
@@ -71,7 +71,7 @@ def crossing(
     >>> from tutelage.analysis.phases import crossing
     >>> angle = np.array([1.0, 0.1, 0.3, 0.1, 0.05])
     >>> crossing([0, 1, 2, 4, 8], angle < 0.2), crossing([0, 1, 2, 4, 8], angle < 0.2, stays=False)
-    (Crossing(index=3, time=4.0, uncertainty=2.0), Crossing(index=1, time=1.0, uncertainty=1.0))
+    (Crossing(record=3, time=4.0, uncertainty=2.0), Crossing(record=1, time=1.0, uncertainty=1.0))
 
     ```
     """
@@ -141,16 +141,16 @@ def exponential_tail(
 
     The end is the first record with `loss <= floor * max(loss)` (rounding begins there), or the last record.
     """
-    phase = _tail(time, loss, floor, tolerance, level, log_time=False)
-    return phase and replace(phase, name="linear convergence", description=f"loss ~ exp({phase.fit.slope:.6g} t)")
+    fit = _tail(time, loss, floor, tolerance, level, log_time=False)
+    return None if fit is None else _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
 
 
 def power_tail(
     time: ArrayLike, loss: ArrayLike, *, floor: float = 1e-26, tolerance: float = 0.02, level: float = 0.99
 ) -> Phase | None:
     """A power law: the longest stretch of straight `ln loss` against `ln time` that lasts to the end."""
-    phase = _tail(time, loss, floor, tolerance, level, log_time=True)
-    return phase and replace(phase, name="power law", description=f"loss ~ t^{phase.fit.slope:.6g}")
+    fit = _tail(time, loss, floor, tolerance, level, log_time=True)
+    return None if fit is None else _fitted("power law", f"loss ~ t^{fit.slope:.6g}", time, fit)
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def loss_phases(one: xr.Dataset) -> list[Phase]:
     time, loss = one["time"].values, one["loss"].values
     tail = exponential_tail(time, loss)
     # A tail that is a plateau too (no fall by at least a factor e) is told once, as a plateau.
-    falls = tail is not None and -tail.fit.slope * (tail.end - tail.start) > 1
-    return plateaus(time, loss) + ([tail] if falls else [])
+    falls = tail and tail.fit and -tail.fit.slope * (tail.end - tail.start) > 1
+    return plateaus(time, loss) + ([tail] if tail and falls else [])
 
 
 def detect(
@@ -259,9 +259,7 @@ def _least_squares(x: Array, y: Array) -> tuple[float, float, float]:
     return slope, float(np.sqrt(square / max(len(x) - 2, 1) / spread)), float(np.sqrt(square / len(x)))
 
 
-def _tail(
-    time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool
-) -> Phase | None:
+def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool) -> Fit | None:
     time, loss = np.asarray(time, float), np.asarray(loss, float)
     low = floor * np.nanmax(loss)
     sunk = np.flatnonzero(loss <= low)
@@ -279,7 +277,7 @@ def _tail(
     if begin is None:
         return None
     fit = line(x[begin:], y[begin:], level=level)
-    return _fitted("", "", time, replace(fit, start=float(time[begin]), end=float(time[-1])))
+    return replace(fit, start=float(time[begin]), end=float(time[-1]))
 
 
 # A window has at least this many records, so that noise alone seldom looks bent; windows are searched on at most
@@ -325,8 +323,9 @@ def _noise(y: Array) -> float:
     return float(1.4826 * np.median(np.abs(np.diff(y, 2))) / np.sqrt(6))
 
 
-def _fitted(name: str, description: str, time: Array, fit: Fit) -> Phase:
-    return Phase(name, fit.start, fit.end, description, uncertainty=_spacing(time, fit.end), fit=fit)
+def _fitted(name: str, description: str, time: ArrayLike, fit: Fit) -> Phase:
+    spacing = _spacing(np.asarray(time, float), fit.end)
+    return Phase(name, fit.start, fit.end, description, uncertainty=spacing, fit=fit)
 
 
 def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Array, Array]:

@@ -60,8 +60,8 @@ def activations(oracle: AbstractOracle) -> Iterator[Check]:
     points = np.array([-2.5, -0.3, 0.7, 1.9])
     for role in ("student", "teacher"):
         activation = getattr(oracle, role, None)
-        known = activation and parts(activation)
-        if not known:
+        known = parts(activation) if isinstance(activation, Activation) else None
+        if activation is None or known is None:
             continue
         found, mine = np.asarray(activation(points)), np.array([float(value(known, z)) for z in points])
         worst = int(np.argmax(np.abs(found - mine)))

@@ -1,6 +1,7 @@
 """Zeros of the gradient, by Levenberg-Marquardt and Newton."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -73,17 +74,17 @@ def solve(oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], meth
     return jax.vmap(one)(starts)
 
 
-# Newton's steps leave out eigenvalues below this part of the largest: along them the point is free to stay.
-_NEGLIGIBLE = 1e-9
+# Newton steps leave out eigenvalues below this part of the largest, which are rounding: along them the point stays.
+_NEGLIGIBLE = 1e-12
 
 
 def _newton(here: Chart, start: Free, steps: int) -> Free:
-    solver = optx.Newton(1e-15, 1e-15, linear_solver=lx.SVD(rcond=_NEGLIGIBLE))
+    solver: Any = optx.Newton(1e-15, 1e-15, linear_solver=lx.SVD(rcond=_NEGLIGIBLE))
     return optx.root_find(slope, solver, start, here, max_steps=steps, throw=False).value
 
 
 def _levenberg(here: Chart, steps: int) -> Free:
-    solver = optx.LevenbergMarquardt(1e-15, 1e-15)
+    solver: Any = optx.LevenbergMarquardt(1e-15, 1e-15)
     found = optx.least_squares(slope, solver, here.vector(), here, max_steps=steps, throw=False).value
     # The damping shrinks more slowly than the Hessian does in a degenerate valley, where Newton halves the distance
     # at each step. Its end is kept if it is better and still the same place.
@@ -94,6 +95,7 @@ def _levenberg(here: Chart, steps: int) -> Free:
 
 
 def member(batch: Weights, index: int) -> Weights:
+    """One set of weights out of a batch."""
     return jax.tree.map(lambda leaf: leaf[index], batch)
 
 

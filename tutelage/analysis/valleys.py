@@ -1,6 +1,7 @@
 """Descent around a degenerate stationary point, searched for on small spheres."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ from tutelage.analysis.chart import Chart, heights, loss
 
 @dataclass(frozen=True)
 class Descent:
-    """The lowest loss found on small spheres around a point.
+    """The lowest loss found on small spheres around a point; radii are relative to the norms of the units' rows.
 
     `fall[i]` is how far below the point's own loss the search got at `radii[i]`; only a fall above `noise[i]`
     counts, which is what rounding and the remaining gradient could make. `exponent` is the slope of ln fall
@@ -67,11 +68,17 @@ class Search:
         half = self.probes // 2
         inside = generator.standard_normal((half, kernel.shape[1])) @ kernel.T
         outside = generator.standard_normal((self.probes - half, kernel.shape[0]))
-        directions = np.concatenate([inside, outside])
+        scales = np.asarray(self.chart.scales())
+        directions = np.concatenate([inside / scales, outside])
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        low = _lowest_on_spheres(self.chart, jnp.asarray(self.radii), jnp.asarray(directions))
-        # What a gradient and a negative eigenvalue too small to count would give, ten times over.
-        leftover = 10 * (self.slope * self.radii - lowest * self.radii**2 / 2)
+        radii = jnp.asarray(self.radii)
+        first, best = _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))
+        # Once more, where the best way down at each radius is tried at all the others.
+        directions[: len(best)] = np.asarray(best)[: self.probes]
+        low = jnp.minimum(first, _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))[0])
+        # The most that a gradient and a negative eigenvalue too small to count could give, twice over.
+        reach = self.radii * np.max(scales)
+        leftover = 2 * (self.slope * reach - lowest * reach**2 / 2)
         return Descent(self.radii, -np.asarray(low), self.rounding() + leftover)
 
     def rounding(self) -> float:
@@ -92,17 +99,23 @@ class Search:
 
 @eqx.filter_jit
 def _lowest_on_spheres(chart: Chart, radii: Float[Array, " radii"], directions: Float[Array, "probes free"]):
-    """The lowest loss (less the point's own) on each sphere, by BFGS over directions from every given one."""
-    point = chart.vector()
+    """The lowest loss (less the point's own) on each sphere and where it is, by BFGS from every given direction."""
+    point, scales = chart.vector(), chart.scales()
     own = loss(point, chart)
 
     def height(direction, radius):
-        return loss(point + radius * direction / jnp.linalg.norm(direction), chart) - own
+        return loss(point + radius * scales * direction / jnp.linalg.norm(direction), chart) - own
 
     def one(radius, direction):
         scaled = lambda z, r: height(z, r) / r**2  # noqa: E731
-        end = optx.minimise(scaled, optx.BFGS(1e-9, 1e-12), direction, radius, max_steps=200, throw=False)
-        low = jnp.minimum(height(end.value, radius), height(direction, radius))
-        return jnp.where(jnp.isfinite(low), low, jnp.inf)
+        solver: Any = optx.BFGS(1e-9, 1e-12)
+        end = optx.minimise(scaled, solver, direction, radius, max_steps=200, throw=False).value
+        end = jnp.where(height(end, radius) < height(direction, radius), end, direction)
+        low = height(end, radius)
+        return jnp.where(jnp.isfinite(low), low, jnp.inf), end / jnp.linalg.norm(end)
 
-    return jax.vmap(lambda radius: jnp.min(jax.vmap(lambda z: one(radius, z))(directions)))(radii)
+    def lowest(radius):
+        lows, ends = jax.vmap(lambda z: one(radius, z))(directions)
+        return jnp.min(lows), ends[jnp.argmin(lows)]
+
+    return jax.vmap(lowest)(radii)

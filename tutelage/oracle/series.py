@@ -1,7 +1,6 @@
 """The Hermite (Mehler) series `K(a, b) = sum_k A_k(|a|) B_k(|b|) cos^k`: finite for a polynomial, else truncated."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -120,17 +119,19 @@ class SeriesKernel(PolarKernel):
 
 
 def mehler(s: Float[Array, "p k"], t: Float[Array, "q k"], rho: Float[Array, "p q"], order: int = 0) -> Array:
-    """`d^order/drho^order sum_k s_k t_k rho^k`, by Horner's rule."""
-    k = np.arange(order, s.shape[-1])
+    """`d^order/drho^order sum_k s_k t_k rho^k`; the powers are shared by all sums with the same `rho`."""
+    count = s.shape[-1]
+    k = np.arange(order, count)
     falling = np.prod([k - i for i in range(order)], axis=0) * np.ones(len(k))
-    left = (s[:, order:] * falling).T
-    right = t[:, order:].T
+    return jnp.einsum("pk,qk,pqk->pq", s[:, order:] * falling, t[:, order:], _powers(rho, count)[..., : len(k)])
 
-    def step(total: Array, pair: tuple[Array, Array]) -> tuple[Array, None]:
-        return total * rho + pair[0][:, None] * pair[1][None, :], None
 
-    total, _ = jax.lax.scan(step, jnp.zeros_like(rho), (left[::-1], right[::-1]), unroll=min(8, max(len(k), 1)))
-    return total
+def _powers(rho: Float[Array, "p q"], count: int) -> Float[Array, "p q k"]:
+    """`1, rho, ..., rho^(count-1)`, doubling the list until it is long enough."""
+    powers, last = jnp.ones((*rho.shape, 1)), rho[..., None]
+    while powers.shape[-1] < count:
+        powers, last = jnp.concatenate([powers, powers * last], axis=-1), last**2
+    return powers[..., :count]
 
 
 def _rho(arc: Angles) -> Float[Array, "p q"]:

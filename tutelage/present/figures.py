@@ -128,7 +128,7 @@ def _headroom(axes: Axes, part: float = 0.1) -> None:
 def _words(panel: Panel, axes: Axes) -> None:
     """Title above; the note below the axis label, in small grey type."""
     wide = axes.get_position().width * axes.figure.get_figwidth() * 72  # type: ignore[union-attr]
-    axes.set_title("\n".join(textwrap.wrap(panel.title, max(16, int(wide / 6.2)))), pad=6)
+    axes.set_title("\n".join(textwrap.wrap(panel.title, max(16, int(wide / 5.6)))), pad=6)
     axes.set_xlabel(panel.xlabel)
     axes.set_ylabel(panel.ylabel)
     if panel.note:

@@ -160,7 +160,9 @@ def _mark(panel: Panel, axes: Axes, top: Axes, mark: Mark) -> Text | None:
     if mark.arrow is not None:
         x0, y0, x1, y1 = mark.arrow
         shape = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.1, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 10}
-        axes.annotate("", (x1, y1), (x0, y0), arrowprops=shape | {"path_effects": halo}, zorder=3)
+        arrow = axes.annotate("", (x1, y1), (x0, y0), arrowprops=shape | {"path_effects": halo}, zorder=3)
+        arrow.set_in_layout(False)
+        arrow.arrow_patch.set_clip_path(axes.patch)  # type: ignore[union-attr]
     if not mark.label:
         return None
     text = top.text(0.5, 0.5, mark.label, transform=None, fontsize=7.5, color=INK, path_effects=halo, zorder=4,
@@ -227,21 +229,22 @@ def _anchors(axes: Axes, mark: Mark, width: float, height: float, inside: Box) -
         if not y0 - 1 <= line <= y1 + 1:
             return []
         sides = np.linspace(x1 - width - gap, x0 + gap, 13)  # from the right
-        return [(x, y) for x in sides for y in (line + gap / 2, line - height - gap / 2)]
+        return [(x, y) for x in sides for y in (line + gap, line - height - gap)]
     if mark.arrow is not None:
-        tail = axes.transData.transform(mark.arrow[:2])
-        return _around(tail, axes.transData.transform(mark.arrow[2:]), width, height, gap)
+        tail, head = axes.transData.transform([mark.arrow[:2], mark.arrow[2:]])
+        middle = (tail + head) / 2
+        places = [_around(point, head - tail, width, height, gap) for point in (middle, head, tail)]
+        return [place for point in places for place in point if x0 <= place[0] <= x1 and y0 <= place[1] <= y1]
     return [(x0 + gap, y) for y in heights]
 
 
-def _around(tail: Any, head: Any, width: float, height: float, gap: float) -> list[tuple[float, float]]:
-    """Places about an arrow's tail, those away from its head first."""
-    x, y = float(tail[0]), float(tail[1])
+def _around(point: Any, along: Any, width: float, height: float, gap: float) -> list[tuple[float, float]]:
+    """Places about a point of an arrow, those beside the arrow first."""
+    x, y = float(point[0]), float(point[1])
     places = {
-        (-1, 0): (x - gap - width, y - height / 2),
-        (1, 0): (x + gap, y - height / 2),
         (0, 1): (x - width / 2, y + gap),
         (0, -1): (x - width / 2, y - gap - height),
+        (1, 0): (x + gap, y - height / 2),
+        (-1, 0): (x - gap - width, y - height / 2),
     }
-    along = np.asarray(head, float) - np.asarray(tail, float)
-    return [places[way] for way in sorted(places, key=lambda way: float(np.dot(way, along)))]
+    return [places[way] for way in sorted(places, key=lambda way: abs(float(np.dot(way, along))))]

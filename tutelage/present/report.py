@@ -154,7 +154,8 @@ def _claim(row: Checked) -> str:
     new = ' <span class="badge new">new here</span>' if claim.ours else ""
     cells = [
         f'<td class="id">{text(claim.id)}<span class="quiet">{text(claim.where)}</span></td>',
-        f'<td class="what">{text(claim.statement)}{new}{_quiet(claim.setting, finding.detail, claim.explanation)}</td>',
+        f'<td class="what">{text(claim.statement)}{new}{_quiet(claim.setting, tone="quiet setting")}'
+        f"{_quiet(finding.detail, claim.explanation)}</td>",
         f"<td>{_badge(row)}</td>",
         f'<td class="number">{number(finding.measured)}</td>',
         f"<td>{text(_sign(finding.relation)) if finding.bound is not None else ''}</td>",
@@ -165,8 +166,8 @@ def _claim(row: Checked) -> str:
     return f"<tr{alarm}>{''.join(cells)}</tr>"
 
 
-def _quiet(*sentences: str) -> str:
-    return "".join(f'<span class="quiet">{text(sentence)}</span>' for sentence in sentences if sentence)
+def _quiet(*sentences: str, tone: str = "quiet") -> str:
+    return "".join(f'<span class="{tone}">{text(sentence)}</span>' for sentence in sentences if sentence)
 
 
 def _badge(row: Checked) -> str:

@@ -27,7 +27,15 @@ def linear_target(target: ArrayLike) -> PopulationOracle:
 
 
 def network(second: ArrayLike, first: ArrayLike) -> Weights:
-    """Weights from signed outgoing weights (..., k, r), or (..., k) for one output, and incoming rows (..., k, n)."""
+    """Weights from signed outgoing weights (..., k, r), or (..., k) for one output, and incoming rows (..., k, n).
+
+    ```python
+    >>> from tutelage.papers.both_layers.batch import network
+    >>> network([1.0, -1.0], [[1.0, 0.0], [0.0, 1.0]]).second.shape
+    (2, 1)
+
+    ```
+    """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if second.ndim == first.ndim - 1:
         second = second[..., None]
@@ -36,7 +44,17 @@ def network(second: ArrayLike, first: ArrayLike) -> Weights:
 
 @eqx.filter_jit
 def losses(target: Float[Array, "r n"], weights: Weights) -> Float[Array, " batch"]:
-    """The loss of each network of a batch."""
+    """The loss of each network of a batch.
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from tutelage.papers.both_layers.batch import losses, network
+    >>> pair = network([[1.0, -1.0]], [[[2.0, 0.0], [1.0, 0.0]]])
+    >>> losses(jnp.array([[1.0, 0.0]]), pair).tolist()
+    [0.25]
+
+    ```
+    """
     return jax.vmap(linear_target(target).loss)(weights)
 
 

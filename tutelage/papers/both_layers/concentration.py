@@ -35,13 +35,32 @@ def mean_moment(w: Array, other: Array) -> Array:
 
 
 def deviation(x: Array, w: Array, other: Array) -> Array:
-    """M(w,w') - E M(w,w') on the sample `x` (n, d)."""
+    """M(w,w') - E M(w,w') on the sample `x` (n, d).
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import deviation
+    >>> w = np.array([1.0, 0.0])
+    >>> deviation(np.eye(2), w, w).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+
+    ```
+    """
     kept = x[(x @ w >= 0) & (x @ other >= 0)]
     return kept.T @ kept / len(x) - mean_moment(w, other)
 
 
 def deviation_norm(x: Array, w: Array, other: Array) -> float:
-    """Its spectral norm."""
+    """Its spectral norm.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import deviation_norm
+    >>> deviation_norm(2 * np.eye(2), np.array([1.0, 0.0]), np.array([1.0, 0.0]))
+    1.5
+
+    ```
+    """
     return float(np.max(np.abs(np.linalg.eigvalsh(deviation(x, w, other)))))
 
 
@@ -142,6 +161,14 @@ def enumerate_plane(x: Array) -> float:
     """S in the plane, at both sides of every edge of every cell on which the indicators are constant.
 
     Within a cell M is constant and E M moves smoothly, so only a little of the supremum can be missed.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import enumerate_plane
+    >>> round(enumerate_plane(np.random.default_rng(100).standard_normal((100, 2))), 4)
+    0.3536
+
+    ```
     """
     edges = np.concatenate([np.arctan2(x[:, 1], x[:, 0]) + s * np.pi / 2 for s in (1, -1)])
     angles = np.concatenate([edges - 1e-9, edges + 1e-9])

@@ -122,6 +122,14 @@ class Evidence:
     """Runs and samples behind the claims, made when first asked for.
 
     `settings.dim` is the dimension of the population runs; scales, steps and widths are those of the claims.
+
+    ```python
+    >>> from tutelage.papers.both_layers.evidence import Evidence
+    >>> evidence = Evidence(size="quick", seeds=2)
+    >>> evidence.sizes.trials, evidence.courses[1e-4].states.second.shape  # this runs something
+    (400, (2, 701, 2))
+
+    ```
     """
 
     def __init__(self, settings: BothLayersSettings | None = None, size: Size = "quick", seeds: int = 10):
@@ -214,8 +222,11 @@ class Evidence:
     def refinement(self) -> Course:
         """The last phase at the largest step for which D.2's bound contracts, from a grown state."""
         course = self.courses[1e-2]
+        seed = int(np.argmax(course.complete))
         state = course.at(np.minimum(course.grown, len(course.tau) - 1))
-        return self.from_point(state.second[0], state.first[0], step=Contraction().largest_step, steps=2000, stride=2)
+        return self.from_point(
+            state.second[seed], state.first[seed], step=Contraction().largest_step, steps=2000, stride=2
+        )
 
     @cached_property
     def local(self) -> Course:

@@ -36,7 +36,16 @@ def pl_slack(theta: ArrayLike, rho: ArrayLike = 1.0, alpha: float = PL) -> Array
 
 
 def pl_curvature(theta: ArrayLike, alpha: float = PL) -> Array:
-    """The coefficient of rho^2 + 1 in `pl_slack`: where it is positive, rho = 1 is the worst case."""
+    """The coefficient of rho^2 + 1 in `pl_slack`: where it is positive, rho = 1 is the worst case.
+
+    ```python
+    >>> import math
+    >>> from tutelage.papers.both_layers.inequalities import pl_curvature
+    >>> round(float(pl_curvature(math.pi / 2)), 4)
+    0.0354
+
+    ```
+    """
     return _pl_coefficients(np.asarray(theta, float), alpha)[0]
 
 
@@ -111,7 +120,15 @@ def loss_slack(theta: ArrayLike, constant: float = LOSS_LOWER) -> Array:
 
 
 def loss_root(constant: float = LOSS_LOWER) -> float:
-    """Where `loss_slack` changes sign."""
+    """Where `loss_slack` changes sign.
+
+    ```python
+    >>> from tutelage.papers.both_layers.inequalities import loss_root
+    >>> round(loss_root(), 5)
+    1.08666
+
+    ```
+    """
     return float(brentq(lambda theta: loss_slack(theta, constant), 0.5, math.pi / 2, xtol=1e-14))
 
 
@@ -136,6 +153,13 @@ def stationarity_gap(first: ArrayLike) -> Array:
 
     A lower bound of the norm of the sum of the gradients in w~_1 and w~_2. It is positive unless theta = 0 or
     w~_1 = -w~_2, so no other stationary points exist.
+
+    ```python
+    >>> from tutelage.papers.both_layers.inequalities import stationarity_gap
+    >>> round(float(stationarity_gap([[1.0, 0.0], [0.0, 1.0]])), 4)
+    0.1285
+
+    ```
     """
     first = np.asarray(first, float)
     unit = first / np.linalg.norm(first, axis=-1, keepdims=True)

@@ -55,7 +55,16 @@ class StationaryPoint:
 
 
 def two_neurons(target: ArrayLike, c: float, v1: float = 1.0, v2: float = 1.0) -> tuple[Array, Array]:
-    """v_1 w_1 = (c+1) a, v_2 w_2 = c a for any c: stationary when c > 0 or c < -1 (Theorem 1), not between."""
+    """v_1 w_1 = (c+1) a, v_2 w_2 = c a for any c: stationary when c > 0 or c < -1 (Theorem 1), not between.
+
+    ```python
+    >>> from tutelage.papers.both_layers.landscape import two_neurons
+    >>> second, first = two_neurons([1.0, 0.0], c=-0.5)
+    >>> second.tolist(), first.tolist()
+    ([[1.0], [-1.0]], [[0.5, 0.0], [-0.5, -0.0]])
+
+    ```
+    """
     target = np.asarray(target, float)
     return np.array([[v1], [-v2]]), np.array([(c + 1) / v1 * target, c / v2 * target])
 
@@ -77,7 +86,15 @@ def nonstrict_saddle(target: ArrayLike, c: float, v1: float = 1.0, v2: float = 1
 
 
 def origin(target: ArrayLike, width: int = 2) -> StationaryPoint:
-    """All weights zero: a strict saddle at level 1/2."""
+    """All weights zero: a strict saddle at level 1/2.
+
+    ```python
+    >>> from tutelage.papers.both_layers.landscape import origin
+    >>> origin([2.0, 0.0, 0.0]).spectrum
+    ((-1.0, 2), (0.0, 4), (1.0, 2))
+
+    ```
+    """
     target = np.asarray(target, float)
     half, dim = float(np.linalg.norm(target)) / 2, len(target)
     spectrum = ((-half, width), (0.0, width * (dim - 1)), (half, width))
@@ -87,7 +104,15 @@ def origin(target: ArrayLike, width: int = 2) -> StationaryPoint:
 
 
 def on_the_line(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> tuple[Array, Array]:
-    """Neurons on the target line with v_i w_i = share_i a; a positive share_i/v_i points w_i along +a."""
+    """Neurons on the target line with v_i w_i = share_i a; a positive share_i/v_i points w_i along +a.
+
+    ```python
+    >>> from tutelage.papers.both_layers.landscape import on_the_line
+    >>> on_the_line([1.0, 0.0], second=(2.0, -1.0), shares=(1.0, 1.0))[1].tolist()
+    [[0.5, 0.0], [-1.0, -0.0]]
+
+    ```
+    """
     target, second, shares = (np.asarray(x, float) for x in (target, second, shares))
     if second.shape != shares.shape or np.any(second == 0):
         raise BadInput(f"Neurons on the line got second={second} and shares={shares}: pass non-zero v, one share each.")
@@ -141,7 +166,15 @@ def one_sided(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> Statio
 
 
 def with_neuron_at_origin(point: StationaryPoint, extra: int = 1) -> StationaryPoint:
-    """A one-sided point with further neurons at (0, 0): stationary at level 1/4, a saddle, not twice differentiable."""
+    """A one-sided point with further neurons at (0, 0): stationary at level 1/4, a saddle, not twice differentiable.
+
+    ```python
+    >>> from tutelage.papers.both_layers.landscape import one_sided, with_neuron_at_origin
+    >>> with_neuron_at_origin(one_sided([1.0, 0.0], (1.0,), (1.0,))).kind.value
+    'saddle with a neuron at the origin'
+
+    ```
+    """
     if point.kind not in (Kind.SPURIOUS, Kind.NONSTRICT):
         raise BadInput(f"Neurons at the origin are added to a one-sided point, but this is a {point.kind.value}.")
     second, first = (np.pad(x, ((0, extra), (0, 0))) for x in (point.second, point.first))

@@ -35,7 +35,16 @@ def oriented_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides:
 
 
 def oriented_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides: ArrayLike) -> tuple[Array, Array]:
-    """Its gradient in `second` and `first`, from G_i = (P or Q - A + (1/pi) sum_j |w_j| V_j e_ij^T)/2."""
+    """Its gradient in `second` and `first`, from G_i = (P or Q - A + (1/pi) sum_j |w_j| V_j e_ij^T)/2.
+
+    ```python
+    >>> from tutelage.papers.both_layers.oriented import oriented_gradient
+    >>> gradient = oriented_gradient([[1.0], [-1.0]], [[2.0, 0.0], [1.0, 0.0]], [[1.0, 0.0]], [1, 1])
+    >>> [float(abs(part).max()) for part in gradient]
+    [0.0, 0.0]
+
+    ```
+    """
     second, first, target, sides = (np.asarray(x, float) for x in (second, first, target, sides))
     norms, unit, psi = _oriented(first, sides)
     sums = _sums(second, first, sides)

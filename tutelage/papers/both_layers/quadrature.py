@@ -13,7 +13,16 @@ NODES = 20
 
 
 def planar_nodes(first: ArrayLike) -> tuple[Array, Array]:
-    """Directions (N, 2) and weights (N,): `sum weights * h(u) = E[h(x)]` for h of degree two with kinks of `first`."""
+    """Directions (N, 2) and weights (N,): `sum weights * h(u) = E[h(x)]` for h of degree two with kinks of `first`.
+
+    ```python
+    >>> from tutelage.papers.both_layers.quadrature import planar_nodes
+    >>> nodes, weights = planar_nodes([[1.0, 0.0]])
+    >>> round(float(weights @ nodes[:, 0] ** 2), 12)
+    1.0
+
+    ```
+    """
     first = np.asarray(first, float)
     kinks = (np.arctan2(first[:, 1], first[:, 0])[:, None] + np.array([-0.5, 0.5]) * np.pi) % (2 * np.pi)
     cuts = np.unique(np.concatenate([kinks.ravel(), np.linspace(0, 2 * np.pi, 5)]))
@@ -39,7 +48,15 @@ def planar_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> float
 
 
 def planar_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
-    """Its gradient in `second` and in `first`, Eqs. (11) and (12)."""
+    """Its gradient in `second` and in `first`, Eqs. (11) and (12).
+
+    ```python
+    >>> from tutelage.papers.both_layers.quadrature import planar_gradient
+    >>> [(part.round(12) + 0.0).tolist() for part in planar_gradient([[1.0]], [[1.0, 0.0]], [[3.0, 0.0]])]
+    [[[-1.0]], [[-1.0, 0.0]]]
+
+    ```
+    """
     residual, nodes, weights = _residual(second, first, target)
     inner = nodes @ np.asarray(first, float).T
     by_second = np.maximum(inner, 0).T @ (weights[:, None] * residual)

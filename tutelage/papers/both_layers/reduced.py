@@ -52,7 +52,15 @@ def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0
 
 
 def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Array:
-    """z(t) of gradient flow, t = mu tau: z^2 = |a| / (1 + (|a|/z0^2 - 1) e^{-|a|t})."""
+    """z(t) of gradient flow, t = mu tau: z^2 = |a| / (1 + (|a|/z0^2 - 1) e^{-|a|t}).
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import logistic
+    >>> logistic(0.1, [0.0, 5.0, 20.0]).round(4).tolist()
+    [0.1, 0.7745, 1.0]
+
+    ```
+    """
     start, time = np.asarray(start, float), np.asarray(time, float)
     return np.sqrt(target / (1 + (target / start**2 - 1) * np.exp(-target * time)))
 
@@ -114,6 +122,14 @@ def paper_growth_steps(step: float, scale: float, target: float = 1.0) -> int:
 def rescaled(
     second: ArrayLike, first: ArrayLike, target: ArrayLike, step: float, factor: float
 ) -> tuple[Array, Array, Array, float]:
-    """(V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to trajectories: so |a| = 1 is no loss."""
+    """(V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to trajectories: so |a| = 1 is no loss.
+
+    ```python
+    >>> from tutelage.papers.both_layers.reduced import rescaled
+    >>> [float(x) for x in rescaled(1.0, 2.0, 1.0, 0.1, 4.0)]
+    [2.0, 4.0, 4.0, 0.025]
+
+    ```
+    """
     root = math.sqrt(factor)
     return root * np.asarray(second, float), root * np.asarray(first, float), factor * np.asarray(target), step / factor

@@ -25,7 +25,15 @@ def line_slice(alpha1: ArrayLike, alpha2: ArrayLike) -> Array:
 
 
 def g(psi: ArrayLike) -> Array:
-    """sin psi - psi cos psi, without cancellation (psi^3/3 for small psi)."""
+    """sin psi - psi cos psi, without cancellation (psi^3/3 for small psi).
+
+    ```python
+    >>> from tutelage.papers.both_layers.slices import g
+    >>> f"{g(1e-6):.6e}"
+    '3.333333e-19'
+
+    ```
+    """
     psi = np.asarray(psi, float)
     s = psi**2
     series = 1 - s / 10 * (1 - s / 28 * (1 - s / 54 * (1 - s / 88 * (1 - s / 130))))
@@ -36,6 +44,13 @@ def valley_loss(first: ArrayLike, target: ArrayLike, *, same_sign: bool = False)
     """The loss where effective weights w~_i = |v_i| w_i (..., 2, n) satisfy w~_1 - w~_2 = a, or w~_1 + w~_2 = a.
 
     Opposite signs of v: |a|^2/4 - |w~_1||w~_2| g(theta)/(2 pi), downhill from the saddles. Same signs: with +, uphill.
+
+    ```python
+    >>> from tutelage.papers.both_layers.slices import valley_loss
+    >>> round(float(valley_loss([[2.0, 0.1], [1.0, 0.1]], [1.0, 0.0])), 6)
+    0.249987
+
+    ```
     """
     first, target = np.asarray(first, float), np.asarray(target, float)
     norms = np.linalg.norm(first, axis=-1)

@@ -110,6 +110,13 @@ def growing_modes(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> Arr
     """V_i + (A w_i) scaled by A's singular values, in A's output basis; for one output v_i + a.w_i/|a|.
 
     Leading axes of `second` (..., k, r) and `first` (..., k, n) are allowed; r = 1 may be left out of `second`.
+
+    ```python
+    >>> from tutelage.papers.both_layers.start import growing_modes
+    >>> growing_modes([0.5, -0.5], [[1.0, 0.0], [0.25, 3.0]], [2.0, 0.0]).tolist()
+    [1.5, -0.25]
+
+    ```
     """
     first, target = np.asarray(first, float), np.asarray(target, float)
     left, _, right = np.linalg.svd(np.atleast_2d(target), full_matrices=False)

@@ -79,6 +79,11 @@ def alignment_at_theory_scale(evidence: Evidence) -> Finding:
         logarithmic_start(second, first, start.target, tau=tau, **options)
         for second, first in zip(start.second, start.first, strict=True)
     ]
+    # A start that turns round is the failure that the lemma's probability allows for.
+    turned = np.any(growing_modes(start.second, start.first, start.target) * SIDES < 0, axis=1)
+    ends = [end for end, wrong in zip(ends, turned, strict=True) if not wrong]
+    if not ends:
+        return INCOMPLETE
     angles = np.array([np.where(end.side == SIDES, end.angle, math.pi) for end in ends])
     sizes, imbalance = np.array([end.log_second for end in ends]), np.array([end.log_imbalance for end in ends])
     text = f"log10|b| <= {np.max(imbalance) / math.log(10):.0f} against log10 c10 = {LOG_C10 / math.log(10):.0f};"
@@ -86,7 +91,11 @@ def alignment_at_theory_scale(evidence: Evidence) -> Finding:
         [
             at_most(angles, C4, seeds=len(ends), detail="Largest angle at the paper's T1 for sigma = sigma_0;"),
             at_most(imbalance, LOG_C10, detail=text),
-            at_least(sizes, math.log(C3) + LOG_SIGMA0, detail=f"log10 v_i >= {np.min(sizes) / math.log(10):.0f}."),
+            at_least(
+                sizes,
+                math.log(C3) + LOG_SIGMA0,
+                detail=f"log10 v_i >= {np.min(sizes) / math.log(10):.0f}; {turned.sum()} of {len(turned)} turn round.",
+            ),
             at_most(sizes, math.log(C2)),
         ]
     )
@@ -203,6 +212,8 @@ def local_factors(evidence: Evidence) -> Finding:
 
 
 def contraction(evidence: Evidence) -> Finding:
+    if not evidence.courses[1e-2].complete.any():
+        return INCOMPLETE
     course, bound = evidence.refinement, Contraction()
     loss, gap = course.loss[0], np.diff(course.tau)
     good = loss[1:] > 1e-20
