@@ -1,26 +1,71 @@
-"""tutelage: a laboratory for teacher-student learning dynamics."""
+"""tutelage: a laboratory for teacher-student learning dynamics.
 
-from tutelage._config import configure as _configure
+Public names are loaded when first used, so that `import tutelage` and `tutelage --help` are quick.
+"""
 
-_configure()
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from tutelage._errors import BadInput as BadInput  # noqa: E402
-from tutelage._errors import StopReason as StopReason  # noqa: E402
-from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle  # noqa: E402
-from tutelage.oracle.population import PopulationOracle as PopulationOracle  # noqa: E402
-from tutelage.problem.initial import ChiEntries as ChiEntries  # noqa: E402
-from tutelage.problem.initial import GaussianEntries as GaussianEntries  # noqa: E402
-from tutelage.problem.initial import GaussianRows as GaussianRows  # noqa: E402
-from tutelage.problem.initial import OrthonormalRows as OrthonormalRows  # noqa: E402
-from tutelage.problem.initial import SphereRows as SphereRows  # noqa: E402
-from tutelage.problem.inputs import Gaussian as Gaussian  # noqa: E402
-from tutelage.problem.networks import TwoLayer as TwoLayer  # noqa: E402
-from tutelage.problem.networks import Weights as Weights  # noqa: E402
-from tutelage.problem.problem import Problem as Problem  # noqa: E402
-from tutelage.dynamics.events import Event as Event  # noqa: E402
-from tutelage.dynamics.events import below as below  # noqa: E402
-from tutelage.experiment import descend as descend  # noqa: E402
-from tutelage.experiment import flow as flow  # noqa: E402
-from tutelage.trajectory.dataset import load as load  # noqa: E402
-from tutelage.trajectory.observables import Observable as Observable  # noqa: E402
-from tutelage.trajectory.run import Run as Run  # noqa: E402
+from tutelage._errors import BadInput as BadInput
+from tutelage._errors import StopReason as StopReason
+from tutelage._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from tutelage import papers as papers
+    from tutelage.dynamics.events import Event as Event
+    from tutelage.dynamics.events import below as below
+    from tutelage.experiment import descend as descend
+    from tutelage.experiment import flow as flow
+    from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
+    from tutelage.oracle.kernels import kernel as kernel
+    from tutelage.oracle.population import PopulationOracle as PopulationOracle
+    from tutelage.problem.activations import Activation as Activation
+    from tutelage.problem.activations import activation as activation
+    from tutelage.problem.initial import ChiEntries as ChiEntries
+    from tutelage.problem.initial import GaussianEntries as GaussianEntries
+    from tutelage.problem.initial import GaussianRows as GaussianRows
+    from tutelage.problem.initial import OrthonormalRows as OrthonormalRows
+    from tutelage.problem.initial import SphereRows as SphereRows
+    from tutelage.problem.inputs import Gaussian as Gaussian
+    from tutelage.problem.networks import TwoLayer as TwoLayer
+    from tutelage.problem.networks import Weights as Weights
+    from tutelage.problem.problem import Problem as Problem
+    from tutelage.trajectory.dataset import load as load
+    from tutelage.trajectory.observables import Observable as Observable
+    from tutelage.trajectory.run import Run as Run
+
+_HOME = {
+    "papers": "",
+    "Event": "dynamics.events",
+    "below": "dynamics.events",
+    "descend": "experiment",
+    "flow": "experiment",
+    "EmpiricalOracle": "oracle.empirical",
+    "kernel": "oracle.kernels",
+    "PopulationOracle": "oracle.population",
+    "Activation": "problem.activations",
+    "activation": "problem.activations",
+    "ChiEntries": "problem.initial",
+    "GaussianEntries": "problem.initial",
+    "GaussianRows": "problem.initial",
+    "OrthonormalRows": "problem.initial",
+    "SphereRows": "problem.initial",
+    "Gaussian": "problem.inputs",
+    "TwoLayer": "problem.networks",
+    "Weights": "problem.networks",
+    "Problem": "problem.problem",
+    "load": "trajectory.dataset",
+    "Observable": "trajectory.observables",
+    "Run": "trajectory.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"tutelage has no {name!r}; it has {', '.join(__dir__())}.")
+    home = importlib.import_module(f"tutelage.{_HOME[name] or name}")
+    return getattr(home, name) if _HOME[name] else home
+
+
+def __dir__() -> list[str]:
+    return sorted(["BadInput", "StopReason", "__version__", *_HOME])

@@ -214,7 +214,9 @@ def _gather(loop: Loop, measured, seeds: list[int], settings: dict[str, Any]) ->
     times = np.where(rows["_reached"], rows["_time"], -np.inf).max(0)
     extra = {
         "stopped": xr.Variable("seed", [reason.name.lower() for reason in loop.final_reasons()]),
-        "stop_time": xr.Variable("seed", np.asarray(loop.state.moment.time), {"long_name": "time at which the run ended"}),
+        "stop_time": xr.Variable(
+            "seed", np.asarray(loop.state.moment.time), {"long_name": "time at which the run ended"}
+        ),
         "recorded": xr.Variable("seed", rows["_reached"].sum(1), {"long_name": "number of recorded times"}),
         "solver_steps": xr.Variable("seed", np.asarray(loop.state.steps), {"long_name": "steps taken"}),
     }

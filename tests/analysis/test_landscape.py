@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from analysis.toys import Toy, at, plane, ray
 
 import tutelage as tt
-from tutelage.analysis import landscape
+from tutelage.analysis import chart, landscape
 from tutelage.analysis.landscape import Kind
 
 # The kind of the origin, and the dimension of the Hessian's kernel there.
@@ -59,11 +60,24 @@ def test_polish_brings_an_approximate_point_home():
     assert landscape.spectrum(oracle, rough).negative == 1
     seen = landscape.classify(oracle, rough)
     assert seen.kind is Kind.NON_STRICT_SADDLE and 0 < seen.moved < 1e-4
+    # Left where it is, the eigenvalue is no larger than so small a gradient allows, and the verdict is the same.
+    assert landscape.classify(oracle, rough, polish=False).kind is Kind.NON_STRICT_SADDLE
 
 
 def test_no_second_derivative():
     seen = landscape.classify(Toy(lambda z: z[0] * jnp.linalg.norm(z[1:]) + jnp.sum(z**2)), at(0, 0, 0))
     assert seen.kind is Kind.NOT_SMOOTH and not seen.spectrum.smooth
+
+
+@pytest.mark.parametrize("trains", [("first", "second"), ("first",), ("second",)])
+def test_solvers_are_given_the_oracles_own_derivatives(trains):
+    here = chart.chart(TOYS["curved valley"][0], at(0.3, 0.4), trains)
+    point = here.vector()
+    assert np.allclose(jax.grad(chart.loss)(point, here), chart.slope(point, here), rtol=1e-15)
+    assert np.allclose(jax.jacfwd(chart.slope)(point, here), here.hessian(point), rtol=1e-15)
+    # (y - x^2)^2 - x^5 at (0.3, 0.4), by hand: x is the outgoing weight, y the incoming one.
+    by_hand = {"second": -4 * 0.3 * (0.4 - 0.09) - 5 * 0.3**4, "first": 2 * (0.4 - 0.09)}
+    assert np.allclose(chart.slope(point, here), [by_hand[layer] for layer in ("second", "first") if layer in trains])
 
 
 @pytest.mark.parametrize("method", ["levenberg", "newton"])

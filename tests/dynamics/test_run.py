@@ -286,7 +286,9 @@ def test_data_drawn_and_given():
 
 
 def test_own_observable_in_one_line():
-    run = tt.descend(linear_problem(), step=0.5, steps=5, observe={"size": lambda view: jnp.abs(view.weights.first).max()})
+    run = tt.descend(
+        linear_problem(), step=0.5, steps=5, observe={"size": lambda view: jnp.abs(view.weights.first).max()}
+    )
     assert run.size.dims == ("seed", "time")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import beta
 
 
-class Verdict(str, enum.Enum):
+class Verdict(enum.StrEnum):
     """The outcome of checking a claim. There is no default: every check must say one."""
 
     HOLDS = "holds"

@@ -1,5 +1,7 @@
 """Gradient flow `dw/dt = -rate * gradient`, by diffrax's solvers with adaptive steps."""
 
+from typing import Any
+
 import diffrax
 import equinox as eqx
 import jax
@@ -49,11 +51,12 @@ class Flow(AbstractDynamics):
     longest: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf))
 
     def _tools(self, oracle: AbstractOracle, atol: Float[Array, ""], like: Weights):
-        controller = diffrax.PIDController(rtol=self.rtol, atol=atol)
+        tolerances: dict[str, Any] = {"rtol": self.rtol, "atol": atol}
+        controller = diffrax.PIDController(**tolerances)
         scale = -flatten(trained(jax.tree.map(jnp.ones_like, like), self.rates, self.trains))
         term = diffrax.ODETerm(lambda t, y, args: _velocity(y, oracle, scale, like))
         if self.solver == "stiff":
-            return controller, term, diffrax.Kvaerno5(root_finder=diffrax.VeryChord(rtol=self.rtol, atol=atol))
+            return controller, term, diffrax.Kvaerno5(root_finder=diffrax.VeryChord(**tolerances))
         return controller, term, diffrax.Tsit5()
 
     def begin(self, oracle, weights):
@@ -78,7 +81,9 @@ class Flow(AbstractDynamics):
         end = jnp.minimum(start + width, limit)
         new, error, _, new_solver_memory, _ = solver.step(term, start, end, y, None, solver_memory, jnp.array(False))
         order = solver.error_order(term)
-        keep, origin, reach, _, new_memory, _ = controller.adapt_step_size(start, end, y, new, None, error, order, memory)
+        keep, origin, reach, _, new_memory, _ = controller.adapt_step_size(
+            start, end, y, new, None, error, order, memory
+        )
         proposed = reach - origin
         proposed = jnp.where(jnp.isfinite(proposed), proposed, 0.1 * (end - start))
         # A step cut short by a recording time says nothing against the longer one that was planned.

@@ -297,7 +297,13 @@ class Loop:
         rows = {f"row/{i}/{name}": value for i, row in enumerate(self.rows) for name, value in row.items()}
         about = {"position": self.position, "rows": len(self.rows), "solver": getattr(self.dynamics, "solver", "")}
         with open(path, "wb") as file:
-            np.savez(file, about=np.array(json.dumps(about)), events=self.event_times, **leaves, **rows)
+            arrays: dict[str, Any] = {
+                "about": np.array(json.dumps(about)),
+                "events": self.event_times,
+                **leaves,
+                **rows,
+            }
+            np.savez(file, **arrays)
 
     def restore(self, path: str | Path) -> None:
         """Continue from a saved state of a loop that was built in the same way."""

@@ -29,7 +29,7 @@ class EmpiricalOracle(AbstractOracle):
     student: Activation = eqx.field(static=True)
     x: Float[Array, "sample frame"]
     y: Float[Array, "sample output"]
-    accuracy: str = eqx.field(static=True, default="exact on its data set, to rounding")
+    accuracy: str = eqx.field(static=True)
 
     def __init__(self, *, student: Any, x: Any, y: Any):
         self.student = activation(student)
@@ -76,6 +76,6 @@ def draw(problem: Problem, target: Weights, samples: int, seed: int) -> Empirica
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))
-    clean = problem.teacher.activation(x @ target.first.T) @ target.second
+    clean = problem.teacher.activation(jnp.asarray(x @ target.first.T)) @ target.second
     y = clean + problem.noise * random.standard_normal(clean.shape)
     return EmpiricalOracle(student=problem.student.activation, x=x, y=y)

@@ -34,7 +34,10 @@ class Lines:
         signs = jnp.array([[1.0], [-1.0]])
         self.shares = unit.linear + unit.kink * signs * self.sides  # lam +- kap o_i
         left = jnp.concatenate(
-            [self.shares[:, :, None] * weights.second, jnp.broadcast_to(-slope * target.second, (2, *target.second.shape))],
+            [
+                self.shares[:, :, None] * weights.second,
+                jnp.broadcast_to(-slope * target.second, (2, *target.second.shape)),
+            ],
             axis=1,
         )
         self.residuals = outer_sums(left, jnp.concatenate([weights.first, target.first]))
@@ -51,7 +54,10 @@ class Lines:
         return 0.25 * jnp.sum(self.residuals**2) + self.kink**2 / jnp.pi * pairs
 
     def gradient(self) -> Weights:
-        """`G_i = 1/2 sum_+- (lam +- kap o_i) R+- + (2 kap^2/pi) sum_j |w_j| V_j (sin psi wbar_i - psi o_i o_j wbar_j)^T`."""
+        """Per unit, `grad_{w_i} = G_i^T V_i` and `grad_{V_i} = G_i w_i`, with
+
+        G_i = 1/2 sum_+- (lam +- kap o_i) R+- + (2 kap^2/pi) sum_j |w_j| V_j (sin psi wbar_i - psi o_i o_j wbar_j)^T
+        """
         first, second = self.weights.first, self.weights.second
         bend = 2 / jnp.pi * self.kink**2
         turn = bend * (second @ second.T)

@@ -54,7 +54,7 @@ class Paper:
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __call__(self, **values: Any) -> "Experiment":
-        """The paper's experiment with these settings, ready to run: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
+        """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
         return Experiment(self, self.configure(values))
 
     def configure(self, values: dict[str, Any] | None = None) -> Settings:
@@ -143,4 +143,5 @@ def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.Valida
     message = first["msg"].removeprefix("Value error, ")
     place = f"{owner}: setting {name!r}" if name else f"{owner}: settings"
     hint = f" {name} is {about}" if about else ""
-    return f"{place} {came}: {message[0].lower()}{message[1:].rstrip('.')}.{hint}".replace(" :", ":")
+    text = f"{place} {came}: {message[0].lower()}{message[1:].rstrip('.')}.{hint}".replace(" :", ":")
+    return text if text.endswith(".") else f"{text}."

@@ -59,7 +59,9 @@ class OrthonormalRows(AbstractRows):
 
     def rows(self, gaussian: Matrix, mean: Matrix) -> Matrix:
         if gaussian.shape[0] > gaussian.shape[1]:
-            raise BadInput(f"OrthonormalRows: {gaussian.shape[0]} rows cannot be orthogonal in dim {gaussian.shape[1]}.")
+            raise BadInput(
+                f"OrthonormalRows: {gaussian.shape[0]} rows cannot be orthogonal in dim {gaussian.shape[1]}."
+            )
         return self.norm * orthonormalise(gaussian)
 
 

@@ -21,6 +21,11 @@ class Weights(eqx.Module):
     second: Float[Array, "*batch unit output"]
 
 
+def host_weights(first: Any, second: Any) -> Weights:
+    """Weights that are still NumPy arrays: starting points are drawn on the host."""
+    return Weights(first, second)
+
+
 def flatten(weights: Weights) -> Float[Array, " parameters"]:
     """All parameters in one vector: outgoing weights unit by unit, then incoming vectors unit by unit."""
     return jnp.concatenate([jnp.ravel(weights.second), jnp.ravel(weights.first)])

@@ -9,7 +9,7 @@ from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.inputs import Gaussian
-from tutelage.problem.networks import TwoLayer, Weights
+from tutelage.problem.networks import TwoLayer, Weights, host_weights
 
 
 class Start(NamedTuple):
@@ -70,7 +70,7 @@ class Problem:
         second = student.second
         if isinstance(second, AbstractEntries):
             second = second.entries(draw, (student.width, student.outputs))
-        return Start(Weights(rows[:count], self.teacher.second), Weights(first, second))
+        return Start(host_weights(rows[:count], self.teacher.second), host_weights(first, second))
 
     def _given_rows(self) -> Matrix:
         """The teacher's rows, then the student's given rows or means, padded to equal length."""

@@ -28,7 +28,7 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
         "tutelage_version": __version__,
         "jax_version": jax.__version__,
         "python_version": platform.python_version(),
-        "dtype": "float64" if jax.config.jax_enable_x64 else "float32",
+        "dtype": "float64" if jax.dtypes.canonicalize_dtype(float) == np.float64 else "float32",
         "device": jax.default_backend(),
         "settings": text,
         "settings_hash": hashlib.sha256(text.encode()).hexdigest()[:16],

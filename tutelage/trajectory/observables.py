@@ -87,7 +87,9 @@ STANDARD = (
     Observable("imbalance", _imbalance, ("student",), "|incoming|^2 - |outgoing|^2 of a unit", "weight^2"),
 )
 WEIGHTS = (
-    Observable("weights_first", _weights_first, ("student", "frame"), "incoming weights in frame coordinates", "weight"),
+    Observable(
+        "weights_first", _weights_first, ("student", "frame"), "incoming weights in frame coordinates", "weight"
+    ),
     Observable("weights_second", _second, ("student", "output"), "outgoing weights", "weight"),
 )
 

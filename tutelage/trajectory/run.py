@@ -50,7 +50,9 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self.dataset.variables:
-            raise AttributeError(f"This run has no {name!r}; its variables are {', '.join(self.dataset.data_vars)}.")
+            raise AttributeError(
+                f"This run has no {name!r}; its variables are {', '.join(map(str, self.dataset.data_vars))}."
+            )
         return self.dataset[name]
 
     def __dir__(self) -> list[str]:
@@ -86,9 +88,9 @@ class Run:
         door.save(self.dataset, path)
 
 
-def _spread(values: np.ndarray) -> dict[str, float | int | None]:
+def _spread(values: np.ndarray) -> dict[str, float | None]:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return {"median": None, "min": None, "max": None, "count": 0}
-    numbers = {"median": np.median(finite), "min": finite.min(), "max": finite.max()}
-    return {name: float(value) for name, value in numbers.items()} | {"count": len(finite)}
+    low, middle, high = (float(value) for value in np.quantile(finite, [0.0, 0.5, 1.0]))
+    return {"median": middle, "min": low, "max": high, "count": len(finite)}

@@ -11,7 +11,7 @@ PAPER = Paper(
     name="both_layers",
     title="When Both Layers Learn: Training Dynamics of Representing Linear Models via ReLU Networks",
     authors="Berk Tinaz, Changzhi Xie, Mahdi Soltanolkotabi",
-    reference="Tinaz, Xie and Soltanolkotabi, When Both Layers Learn",
+    reference="Conference paper; editors: Steve Hanneke and Tor Lattimore.",
     summary="A two-layer ReLU network with both layers trained learns a linear target in three phases: alignment, "
     "growth, local refinement. The landscape has saddles that are not strict; a small start avoids them exactly when "
     "both signs occur among its growing modes, and with several outputs units end in antiparallel pairs.",
@@ -20,4 +20,11 @@ PAPER = Paper(
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
+    presets={
+        "fig1a": {"trains": "first", "scale": 1e-2, "steps": 400},
+        "fig1b": {"trains": "first", "scale": 0.1, "offset": 1.5, "steps": 10_000},
+        "fig3": {"scale": 1e-4, "steps": 400},
+        "fig6": {"outputs": 3, "width": 6, "init": "xavier", "scale": 1e-8, "steps": 2000},
+        "empirical": {"dim": 20, "samples": 200, "scale": 1e-3, "steps": 6000},
+    },
 )

@@ -1,6 +1,7 @@
 """From settings to a problem and a run."""
 
 import dataclasses
+import json
 import math
 from typing import Any, Literal
 
@@ -95,6 +96,8 @@ def run(
         # Every update is recorded while that is cheap, so that phase times are exact.
         options = {"record": "all" if settings.steps <= 4000 else 2000} | options
         result = descend(problem(settings), step=settings.step, steps=settings.steps, **common, **options)
-    dataset = result.dataset.assign_attrs(paper="both_layers", paper_settings=settings.model_dump_json())
-    result = dataclasses.replace(result, dataset=dataset)
-    return dataclasses.replace(result, phases=phases(result, settings))
+    found = phases(result, settings)
+    about = {"paper": "both_layers", "paper_settings": settings.model_dump_json(), "phases": json.dumps(found)}
+    if result.certificate is not None:
+        about["certificate"] = json.dumps(result.certificate.records())
+    return dataclasses.replace(result, dataset=result.dataset.assign_attrs(about), phases=found)

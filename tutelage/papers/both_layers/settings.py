@@ -44,7 +44,9 @@ class BothLayersSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "BothLayersSettings":
         if self.outputs > self.dim:
-            raise ValueError(f"outputs is {self.outputs} but dim is {self.dim}; a target of full rank needs dim >= outputs")
+            raise ValueError(
+                f"outputs is {self.outputs} but dim is {self.dim}; a target of full rank needs dim >= outputs"
+            )
         if self.singular_values is not None and len(self.singular_values) != self.outputs:
             raise ValueError(
                 f"singular_values has {len(self.singular_values)} entries but outputs is {self.outputs}; give one each"

@@ -40,7 +40,9 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         growing = slice(stalled, stalled + int(np.argmax(eps[stalled:] > 0.3)))
         shifts.append(line(time[growing], 1 / eps[growing], f"perturbation {spread:g}", colour=index))
         law = 1 / eps[stalled] - escape_rate(1.0) * (time[growing] - time[stalled])
-        shifts.append(line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=6))
+        shifts.append(
+            line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=6)
+        )
     panels = (
         Panel(
             "loss: a long plateau, then escape",

@@ -6,7 +6,14 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Field, Mark, Panel, Sheet, line
-from tutelage.papers.both_layers.inequalities import loss_root, loss_slack, pl_root, pl_slack, sharp_loss_lower, sharp_pl
+from tutelage.papers.both_layers.inequalities import (
+    loss_root,
+    loss_slack,
+    pl_root,
+    pl_slack,
+    sharp_loss_lower,
+    sharp_pl,
+)
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Figure, Size
 

@@ -59,7 +59,12 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         yscale="log",
     )
     panels = (
-        _panel("(a) outgoing weights", dataset["weights_second"].values, partner, f"norm gap {about['largest_norm_gap']:.1e}"),
+        _panel(
+            "(a) outgoing weights",
+            dataset["weights_second"].values,
+            partner,
+            f"norm gap {about['largest_norm_gap']:.1e}",
+        ),
         _panel(
             "(b) incoming weights",
             dataset["weights_first"].values,

@@ -97,7 +97,7 @@ def sheet_scales(dataset: xr.Dataset) -> Sheet:
         (panel,),
         columns=1,
         caption="Ten seeds a scale (bars: smallest and largest). Alignment does not depend on the scale; growth ends "
-        "logarithmically later. The linearised start predicts both; the paper's bounds are about a hundred times larger.",
+        "logarithmically later. The linearised start predicts both; the paper's bounds are a hundred times larger.",
     )
 
 

@@ -26,7 +26,9 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
         for j, ratio in enumerate(RATIOS):
             chosen = BothLayersSettings(dim=dim, scale=1e-3, steps=6000, samples=int(ratio * dim))
             result = run(chosen, seeds=seeds, observables=("loss",), record=[0, 6000])
-            final = distance(np.asarray(result.final.first), np.asarray(result.final.second), np.asarray(result.teacher.first))
+            final = distance(
+                np.asarray(result.final.first), np.asarray(result.final.second), np.asarray(result.teacher.first)
+            )
             reached[i, j] = final < 1e-4
     return xr.Dataset(
         {"success": (("dim", "ratio", "seed"), reached, {"long_name": "|h|^2 < 1e-4 after 6000 updates"})},
