@@ -37,7 +37,7 @@ reproduce: $(RUN)
 	$(BIN)/tutelage reproduce --quick --out $(REPORT)
 
 test: lint docs
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV)
 	$(BIN)/ruff check .

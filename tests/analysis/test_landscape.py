@@ -142,6 +142,16 @@ def test_landscape_table(name):
         assert abs(seen.descent.exponent - 3) < 0.1
 
 
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_paired_minimum_of_many_outputs(outputs):
+    eye = jnp.eye(outputs, outputs + 1)
+    oracle = tt.PopulationOracle(student="relu", teacher="linear", target=tt.Weights(eye, jnp.eye(outputs)))
+    pairs = tt.Weights(jnp.concatenate([eye, -eye]), jnp.concatenate([jnp.eye(outputs), -jnp.eye(outputs)]))
+    seen = landscape.classify(oracle, pairs)
+    # With several lines the closed form rounds at 1e-16, also below zero: that is no descent.
+    assert seen.kind is Kind.MINIMUM and seen.spectrum.nullity == outputs**2 + outputs
+
+
 def test_units_at_the_origin_are_not_smooth():
     neuron = landscape.classify(GROUND, ray([1, 0], [1, 0]))
     assert neuron.kind is Kind.NOT_SMOOTH

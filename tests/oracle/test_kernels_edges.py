@@ -39,20 +39,20 @@ def test_directions(s, t, direction):
 
 
 @pytest.mark.parametrize("norms", [(1e-12, 1e-12), (1e-12, 1.0), (1.0, 1e6), (1e6, 1e6), (1e6, 1e-12)])
-@pytest.mark.parametrize(
-    ("s", "t"), [("relu", "relu"), ("erf", "erf"), ("erf", "linear"), ("he3", "he3"), ("abs", "he4")]
-)
+@pytest.mark.parametrize(("s", "t"), [("relu", "relu"), ("erf", "erf"), ("erf", "linear"), ("abs", "he4")])
 def test_norms(s, t, norms):
     """Relative to the size of each answer, at every combination of short and long rows."""
+    # The natural size of a derivative is that of the value over the norms it is taken in.
+    s_size, t_size = (
+        float(kernel(f, f).value(*2 * [r * U[None]])[0, 0]) ** 0.5 for f, r in zip((s, t), norms, strict=True)
+    )
+    sizes = s_size * t_size / np.array([1, norms[0], norms[0] * norms[1], norms[0] ** 2, norms[0]])
+    sizes[3] = max(sizes[3], t_size / norms[0])  # s'' of a long row is one up and one down, and integrates to less
+    # The rays of the integration are placed to 1e-16, which a long row magnifies by its norm.
+    accuracy = 1e-12 + 1e-15 * max(norms)
     for direction in (U, 0.8 * U + 0.6 * V, -U):
         a, b = norms[0] * U, norms[1] * direction
         ours, expected = everything(kernel(s, t), a, b), quadrature.expectation(s, t, a, b)
-        # The natural size of a derivative is that of the value over the norms it is taken in. The rays of the
-        # integration are placed to 1e-16, which a long row magnifies by its norm.
-        accuracy = 1e-12 + 1e-15 * max(norms)
-        s_size, t_size = (np.sqrt(quadrature.expectation(f, f, r, r).value) for f, r in ((s, a), (t, b)))
-        sizes = s_size * t_size / np.array([1, norms[0], norms[0] * norms[1], norms[0] ** 2, norms[0]])
-        sizes[3] = max(sizes[3], t_size / norms[0])  # s'' of a long row is one up and one down, and integrates to less
         for mine, theirs, size in zip(ours, (*expected, expected.gradient), sizes, strict=True):
             assert np.max(np.abs(mine - theirs)) <= accuracy * max(size, float(np.max(np.abs(theirs))))
 

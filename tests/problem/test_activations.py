@@ -62,12 +62,12 @@ def test_sigmoid_hermite_coefficients():
     assert np.all(values[2::2] == 0) and values[0] == 0.5
 
 
-@pytest.mark.parametrize("scale", [1e-12, 0.7, 3.0, 1e3])
+@pytest.mark.parametrize("scale", [1e-12, 0.7, 1e3])
 @pytest.mark.parametrize("name", ["relu", "abs", "linear", "erf", "sigmoid", "tanh", "he3"])
 def test_hermite_coefficients_by_quadrature(name, scale):
     """The closed forms against the quadrature that serves any function, within the two stated errors."""
     s = act.activation(name)
-    sampled = act.from_callable(lambda z: REFERENCES[name](z), name="same", kinks=s.kinks)
+    sampled = act.from_callable(REFERENCES[name], name="same", kinks=s.kinks)
     ours, theirs = s.hermite(10, scale), sampled.hermite(10, scale)
     size = np.sqrt(float(sum(atom.second_moment(jnp.asarray(scale)) for atom in s.atoms)))
     assert theirs.error < 1e-12 * size

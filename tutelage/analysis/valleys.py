@@ -75,18 +75,19 @@ class Search:
         first, best = _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))
         # Once more, where the best way down at each radius is tried at all the others.
         directions[: len(best)] = np.asarray(best)[: self.probes]
-        low = jnp.minimum(first, _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))[0])
+        second, _ = _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))
         # The most that a gradient and a negative eigenvalue too small to count could give, twice over.
         reach = self.radii * np.max(scales)
         leftover = 2 * (self.slope * reach - lowest * reach**2 / 2)
-        return Descent(self.radii, -np.asarray(low), self.rounding() + leftover)
+        rounding = [self.rounding(r * scales * z) for r, z in zip(self.radii, np.asarray(best), strict=True)]
+        return Descent(self.radii, -np.asarray(jnp.minimum(first, second)), np.array(rounding) + leftover)
 
-    def rounding(self) -> float:
-        """What changes of the weights in their last digits do to the loss, with a margin."""
+    def rounding(self, move: NDArray[np.floating] | float) -> float:
+        """What changes of the weights in their last digits do to the loss after a move, with a margin."""
         point = np.asarray(self.chart.vector())
         shake = 4e-16 * np.random.default_rng(self.seed).standard_normal((32, len(point)))
         level = float(loss(self.chart.vector(), self.chart))
-        return 16 * float(jnp.max(jnp.abs(heights(self.chart, jnp.asarray(point * shake))))) + 1e-15 * abs(level)
+        return 16 * float(jnp.ptp(heights(self.chart, jnp.asarray(move + (point + move) * shake)))) + 1e-15 * abs(level)
 
     def confirms(self, value: float, vector: NDArray[np.floating]) -> bool:
         """Whether the loss falls along an eigenvector by at least half of what its negative eigenvalue promises."""
@@ -94,7 +95,7 @@ class Search:
         length = min(1e-3, -float(value)) * float(self.chart.scale())
         promised = -float(value) * length**2 / 2
         fall = -float(jnp.min(heights(self.chart, jnp.asarray([length * vector, -length * vector]))))
-        return fall > promised / 2 or promised < 10 * self.rounding()
+        return fall > promised / 2 or promised < 10 * self.rounding(0.0)
 
 
 @eqx.filter_jit

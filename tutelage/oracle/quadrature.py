@@ -114,7 +114,7 @@ def _plane(s: Activation, t: Activation, a: np.ndarray, b: np.ndarray) -> _Plane
     alpha, beta = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     basis, theta = _basis(a, b)
     halvings = 3 + int(math.log2(max(2.0, alpha, beta)))
-    nodes = 11 if halvings < 6 else 18  # long rows fit a whole bell curve into one panel
+    nodes = 11 if halvings < 6 else 14  # long rows fit a whole bell curve into one panel
     phi, weight_phi = (v[0] for v in _gauss(_angles(theta, halvings)[None], nodes))
     rays = [(s.kinks, alpha * np.cos(phi)), (t.kinks, beta * np.cos(phi - theta))]
     r, weight_r = _gauss(_radii(rays, len(phi), halvings), nodes)

@@ -317,11 +317,9 @@ class Evidence:
 
 def _descend(settings: BothLayersSettings, step: float, steps: int, seeds: int, **options: Any) -> Run:
     """A run that never stops early; recorded at few times unless asked otherwise."""
-    # Scales as arrays are arguments of the compiled code, not parts of it: a new scale compiles nothing.
-    problem = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, recipe.problem(settings))
-    always: dict[str, Any] = {"data": settings.samples or None, "stop_loss": -1.0, "stop_gradient": -1.0}
+    always: dict[str, Any] = {"data": settings.samples or None, "stop_gradient": -1.0}
     usual: dict[str, Any] = {"record": 2, "observables": ("loss",)}
-    return descend(problem, step=step, steps=steps, seeds=seeds, **always, **(usual | options))
+    return descend(recipe.problem(settings), step=step, steps=steps, seeds=seeds, **always, **(usual | options))
 
 
 def _course(run: Run, step: float, scale: float) -> Course:
