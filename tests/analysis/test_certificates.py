@@ -203,3 +203,17 @@ def test_sampling_intervals_keep_their_promise():
 def test_bad_input(descent):
     with pytest.raises(tt.BadInput, match="times"):
         certify(descent, times=0)
+
+
+def test_kinks_too_close_for_sampling_are_left_to_long_arithmetic():
+    """Four units end 1e-9 apart in angle: most of the loss lies where no sample falls, and sampling must not judge."""
+    problem = tt.Problem(
+        inputs=tt.Gaussian(10**9),
+        teacher=tt.TwoLayer("linear", first=[[1.0]]),
+        student=tt.TwoLayer("relu", first=tt.GaussianRows(1e-13), second=tt.GaussianEntries(1e-8), width=4),
+    )
+    run = tt.descend(problem, step=0.1, steps=1500, seeds=[3], record=3, certify=True)
+    assert run.certificate.ok, run.certificate.sentence
+    last = [row for row in run.certificate.rows if "time 150" in row.what]
+    assert {row.route for row in last} == {"50 digits", "differences"}
+    assert any("left out" in note for note in run.certificate.notes)

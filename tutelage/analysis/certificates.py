@@ -97,15 +97,18 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
         rows += routes.hessian_row(moment, direction)
     rows += _solver(run, recorded)
     rows += _updates(run, times, digits, generator)
-    return Certificate(tuple(rows), tuple(_notes(rows, digits, samples)))
+    return Certificate(tuple(rows), tuple(_notes(rows, digits, samples, len(moments))))
 
 
-def _notes(rows: list[Check], digits: int, samples: int) -> Iterator[str]:
+def _notes(rows: list[Check], digits: int, samples: int, moments: int) -> Iterator[str]:
     """What a reader of the rows should know."""
     used = {row.route for row in rows}
     if digits and not {f"{digits} digits", "plain loop"} & used:
         yield "There is no closed form here, or too many units for long arithmetic: sampling alone checks the loss."
-    if f"{samples} samples" in used:
+    sampled = sum(row.route == f"{samples} samples" for row in rows) // 2
+    if samples and f"{digits} digits" in used and sampled < moments:
+        yield "Sampling is left out where most of the loss lies between kinks too close for any sample to fall into."
+    if sampled:
         yield f"Sampling intervals are wide: in {routes.FALSE_ALARM:g} of certificates one misses a right number."
     if "half the tolerance" in used:
         yield "Weights are compared as a part of their norm or, if larger, of their change per e-fold of time."
