@@ -23,8 +23,8 @@ DIRECTIONS = {
 
 
 def everything(k, a, b, c=1.0):
-    """One pair of rows: value, gradient, mixed, curvature, pull."""
-    a, b, c = jnp.asarray(a)[None], jnp.asarray(b)[None], jnp.full((1, 1), c)
+    """One pair of rows: value, gradient, mixed, curvature, pull. Another row stands beside `b`, with the weight 0."""
+    a, b, c = jnp.asarray(a)[None], jnp.stack([jnp.asarray(b), jnp.ones(3)]), jnp.array([[c, 0.0]])
     return k.value(a, b)[0, 0], k.gradient(a, b)[0, 0], k.mixed(a, b)[0, 0], k.curvature(c, a, b)[0], k.pull(c, a, b)[0]
 
 

@@ -9,6 +9,7 @@ import pytest
 from tutelage.analysis.claims import Verdict
 from tutelage.papers.both_layers.claims import CLAIMS
 from tutelage.papers.both_layers.evidence import FRAME, QUICK, SMALL_BATCH, Evidence, widen
+from tutelage.papers.both_layers.laws import plateau_level
 from tutelage.papers.both_layers.start import both_signs
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 
@@ -17,7 +18,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 TINY = dataclasses.replace(
     QUICK, states=4096, samples=20_000, trials=80, failure_trials=80, failure_dims=(3,), output_seeds=10,
     empirical_ratios=(10,), empirical_seeds=2, scan_dims=(10,), scan_seeds=4, concentration=((5, 20), (10, 100)),
-    restarts=3, escapes=QUICK.escapes[1:],
+    restarts=3, escapes=QUICK.escapes[1:], search_starts=20,
 )  # fmt: skip
 
 
@@ -172,11 +173,14 @@ PLANTED = {
     "BL45": ("hessians", times(0.01)),
     "BL46": ("trials", each(replaced(loss=lambda t: np.where(both_signs(t.start_second), 0.0, 0.25)))),
     "BL47": ("courses", each(with_states(far_across))),
+    "BL48": ("stationary", each(replaced(rows=lambda found: (dataclasses.replace(found.rows[0], level=0.3),)))),
+    "BL49": ("trials", each(replaced(final_second=lambda t: t.final_second * 1.01))),
+    "BL50": ("short_of_one", lambda losses: 0 * losses + plateau_level()),
 }  # fmt: skip
 
 
 def test_ids_are_complete_and_each_claim_says_where_and_what():
-    assert list(BY_ID) == [f"BL{number:02d}" for number in range(1, 48)] and len(BY_ID) == len(CLAIMS)
+    assert list(BY_ID) == [f"BL{number:02d}" for number in range(1, 51)] and len(BY_ID) == len(CLAIMS)
     assert set(PLANTED) == set(BY_ID), "every claim needs a planted error"
     for claim in CLAIMS:
         assert claim.where and claim.statement.endswith(".") and claim.setting and claim.explanation.endswith(".")

@@ -45,7 +45,7 @@ def angles(a: Rows, b: Rows) -> Angles:
         sign=sign,
         near=2 * _arcsin(half),
         cos=1 - square / 2,
-        sin=2 * half * jnp.sqrt(1 - square / 4),
+        sin=2 * half * jnp.sqrt(1 - half**2),
         rest=square / 2,
     )
 

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from tutelage._errors import BadInput, unknown
 from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Smooth
@@ -40,14 +40,14 @@ class Activation(eqx.Module):
     atoms: tuple[Atom, ...]
     kinks: tuple[float, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, z: Array) -> Array:
+    def __call__(self, z: ArrayLike) -> Array:
         return self._sum(z, 0)
 
-    def derivative(self, z: Array) -> Array:
+    def derivative(self, z: ArrayLike) -> Array:
         """The first derivative almost everywhere (at a kink, the mean of the two sides)."""
         return self._sum(z, 1)
 
-    def second_derivative(self, z: Array) -> Array:
+    def second_derivative(self, z: ArrayLike) -> Array:
         """The second derivative almost everywhere; the point masses at kinks are not in it."""
         return self._sum(z, 2)
 
@@ -72,7 +72,7 @@ class Activation(eqx.Module):
             values = values + part
         return HermiteCoefficients(values, error)
 
-    def _sum(self, z: Array, order: int) -> Array:
+    def _sum(self, z: ArrayLike, order: int) -> Array:
         z = jnp.asarray(z, dtype=float)
         return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
 
@@ -90,7 +90,7 @@ def hermite(order: int) -> Activation:
     if order < 0:
         raise BadInput(f"A Hermite polynomial of order {order} was asked for; the order must be 0, 1, 2, ...")
     values = np.polynomial.hermite_e.herme2poly([0.0] * order + [1.0])
-    return polynomial(values, name=f"he{order}")
+    return polynomial(values.tolist(), name=f"he{order}")
 
 
 def polynomial(coefficients: Sequence[float], name: str = "polynomial") -> Activation:
@@ -137,7 +137,7 @@ def from_callable(fn: Callable, name: str | None = None, kinks: Sequence[float] 
 
     ```
     """
-    name = name or getattr(fn, "__name__", "callable")
+    name = str(name or getattr(fn, "__name__", "callable"))
     kinks = tuple(sorted(float(k) for k in kinks))
     scalar = _as_scalar_function(fn, name)
     _refuse_jumps(scalar, name, kinks)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis.landscape import Levels, search
 from tutelage.experiment import descend
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.papers.both_layers import batch, recipe
@@ -57,6 +58,8 @@ class Sizes:
     concentration: tuple[tuple[int, int], ...]
     restarts: int
     escapes: tuple[tuple[float, float, float, float, float], ...]
+    search_widths: tuple[int, ...]
+    search_starts: int
 
 
 # An escape is (c, v_1, v_2, shift, step); c = 1 with unit outgoing weights is the saddle of Figure 1(b).
@@ -66,7 +69,7 @@ QUICK = Sizes(
     empirical_dim=10, empirical_ratios=(10, 50), empirical_seeds=4,
     scan_dims=(10, 20), scan_ratios=(2, 4), scan_seeds=8,
     concentration=((5, 20), (10, 20), (10, 100), (20, 50)), restarts=9,
-    escapes=((1.0, 1.0, 1.0, 0.05, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1)),
+    escapes=((1.0, 1.0, 1.0, 0.05, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1)), search_widths=(2,), search_starts=60,
 )  # fmt: skip
 FULL = Sizes(
     states=400_000, samples=2_000_000, trials=600, widths=(2, 3, 4, 5, 6, 8),
@@ -76,6 +79,7 @@ FULL = Sizes(
     scan_dims=(10, 20, 40), scan_ratios=(2, 2.5, 3, 4, 6), scan_seeds=24,
     concentration=((5, 20), (5, 400), (10, 20), (10, 100), (10, 1600), (20, 50), (20, 400)), restarts=30,
     escapes=((1.0, 1.0, 1.0, 0.025, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1), (-2.0, 0.7, 1.1, 0.05, 0.1)),
+    search_widths=(2, 3), search_starts=300,
 )  # fmt: skip
 
 
@@ -273,6 +277,23 @@ class Evidence:
             _numpy(run.start.second), _numpy(run.start.first), _numpy(run.final.second), _numpy(run.final.first),
             run.last("loss").values, _numpy(run.teacher.second).T @ _numpy(run.teacher.first), step,
         )  # fmt: skip
+
+    @cached_property
+    def short_of_one(self) -> Array:
+        """Final losses of k = 2r - 1 neurons with r = 3 outputs, one too few for three pairs."""
+        dim = max(self.settings.dim, 9)
+        chosen = BothLayersSettings(dim=dim, width=5, outputs=3, init="xavier", scale=SMALL)
+        return _descend(chosen, STEP, 16_000, self.sizes.output_seeds).last("loss").values
+
+    @cached_property
+    def stationary(self) -> dict[int, Levels]:
+        """Zeros of the gradient found from random starts, d = 3, by width k."""
+        found = {}
+        for k in self.sizes.search_widths:
+            draw, count = self.random(k), self.sizes.search_starts
+            starts = batch.network(draw.standard_normal((count, k, 1)), draw.standard_normal((count, k, 3)))
+            found[k] = search(batch.linear_target(np.eye(1, 3)), starts)
+        return found
 
     # Empirical runs.
 

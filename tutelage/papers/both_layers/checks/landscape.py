@@ -5,13 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most, holds_if
 from tutelage.papers.both_layers.checks.combine import all_of
-from tutelage.papers.both_layers.classify import curvature
+from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
 from tutelage.papers.both_layers.evidence import FRAME, Evidence
 from tutelage.papers.both_layers.inequalities import stationarity_gap
 from tutelage.papers.both_layers.landscape import (
+    Kind,
     StationaryPoint,
     global_minimum,
     nonstrict_saddle,
@@ -181,6 +182,32 @@ def frobenius_norm(evidence: Evidence) -> Finding:
     return at_most(norms, bound, detail=text)
 
 
+def only_three_levels(evidence: Evidence) -> Finding:
+    """The distance of every stationary level found to the nearest of 0, 1/4, 1/2."""
+    gaps, texts, total = [], [], 0
+    for width, levels in evidence.stationary.items():
+        gaps += [min(abs(row.level - level) for level in (0.0, 0.25, 0.5)) for row in levels.rows]
+        kinds = ", ".join(f"{row.count} {row.kind} at {abs(row.level):.4g}" for row in levels.rows)
+        texts.append(f"k={width}: {levels.found} of {levels.starts} starts end at a zero of the gradient: {kinds}.")
+        total += levels.starts
+    return at_most(gaps, 1e-9, seeds=total, detail=" ".join(texts))
+
+
+def ends_are_named(evidence: Evidence) -> Finding:
+    """Small starts end at global minima or at spurious local minima, and at nothing else."""
+    seen: dict[str, int] = {}
+    for trials in evidence.trials.values():
+        second, first = trials.final_second[..., None], trials.final_first
+        norms = _gradient_norms(evidence, second, first, trials.target[None])
+        for v, w, loss, norm in zip(second, first, trials.loss, norms, strict=True):
+            kind = classify(v, w, trials.target, loss=float(loss), gradient_norm=float(norm))
+            seen[kind.value] = seen.get(kind.value, 0) + 1
+    total = sum(seen.values())
+    good = sum(seen.get(kind.value, 0) for kind in (Kind.GLOBAL, Kind.SPURIOUS))
+    text = ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
+    return Finding(holds_if(good == total), good / total, 1.0, "=", total, good, detail=f"{text}.")
+
+
 CLAIMS = (
     Claim(
         "BL05",
@@ -270,5 +297,23 @@ CLAIMS = (
         must_hold=False,
         expected=Verdict.FAILS,
         explanation="The proof bounds the spectral norm; Frobenius grows like sqrt(d/2).",
+    ),
+    Claim(
+        "BL48",
+        "new (Theorem 1)",
+        "The gradient vanishes only at the levels 0, 1/4 and 1/2 of the loss (in units of |a|^2).",
+        "one output, random starts, d = 3",
+        only_three_levels,
+        ours=True,
+        explanation="A search by Levenberg-Marquardt, not a proof; Theorem 1 settles k = 2 with signs (+,-).",
+    ),
+    Claim(
+        "BL49",
+        "new (Section 4)",
+        "Small starts end at global minima or at spurious local minima, never at a saddle.",
+        "sigma = 1e-8, Xavier",
+        ends_are_named,
+        ours=True,
+        explanation="What the paper calls stuck in a saddle is, for equal signs, a local minimum.",
     ),
 )

@@ -11,7 +11,7 @@ from tutelage.papers.both_layers.checks.combine import all_of, unless
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
 from tutelage.papers.both_layers.evidence import Evidence
-from tutelage.papers.both_layers.laws import failure_law, initial_event_law, success_law
+from tutelage.papers.both_layers.laws import failure_law, initial_event_law, plateau_level, success_law
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.start import both_signs, growing_modes
 
@@ -156,6 +156,17 @@ def _in_half_space(modes: Array) -> bool:
     return bool(found.status == 0)
 
 
+def one_too_few(evidence: Evidence) -> Finding:
+    """Whether, with 2r - 1 neurons, every run ends where three of them share a plane."""
+    losses = evidence.short_of_one
+    there = np.abs(losses - plateau_level()) < 1e-6
+    others = sorted({f"{loss:.6f}" for loss in losses[~there]})
+    text = f"r = 3, k = 5: {int(there.sum())} of {len(losses)} end at {plateau_level():.6f}"
+    text += f", the others at {', '.join(others)}." if others else "."
+    count = int(there.sum())
+    return Finding(holds_if(there.all()), count / len(losses), 1.0, "=", len(losses), count, detail=text)
+
+
 CLAIMS = (
     Claim(
         "BL10",
@@ -237,5 +248,17 @@ CLAIMS = (
         must_hold=False,
         expected=Verdict.FAILS,
         explanation="The sign that counts is that of v_i(0) + a.w_i(0)/|a|.",
+    ),
+    Claim(
+        "BL50",
+        "new (Appendix E.1)",
+        "With k = 2r - 1 neurons every small start ends with three neurons at 120 degrees in a plane, at L = 0.15825.",
+        "r = 3, sigma = 1e-8, Xavier",
+        one_too_few,
+        ours=True,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="About half the starts end a little lower, at 0.158043: one neuron with four bent away from it, at "
+        "166.4 and 89.2 degrees to each other, instead of a pair and three at 120 degrees.",
     ),
 )
