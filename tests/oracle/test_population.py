@@ -193,3 +193,14 @@ def test_lines_class_is_symmetric_in_units():
     atom = oracle.student.atoms[0]
     one, two = (Lines(w, atom, oracle.target, 1.0) for w in (weights, moved))
     np.testing.assert_allclose(one.gradient().first[order], two.gradient().first, atol=1e-14)
+
+
+def test_hessian_at_the_origin():
+    """There the loss is twice differentiable (eigenvalues +-|a|/2 and zeros); beside units in use it is not."""
+    target = tt.Weights(jnp.array([[0.6, 0.8, 0.0]]), jnp.ones((1, 1)))
+    oracle = tt.PopulationOracle(student="relu", teacher="linear", target=target)
+    nothing = tt.Weights(jnp.zeros((2, 3)), jnp.zeros((2, 1)))
+    expected = np.array([-0.5, -0.5, 0, 0, 0, 0, 0.5, 0.5])
+    np.testing.assert_allclose(np.linalg.eigvalsh(oracle.hessian(nothing)), expected, atol=1e-14)
+    beside = tt.Weights(jnp.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]), jnp.array([[0.0], [1.0]]))
+    assert np.isnan(oracle.hessian(beside)).any()

@@ -97,15 +97,21 @@ class PopulationOracle(AbstractOracle):
         own = kernel(self.student, self.student)
         partners = self._partners(weights)
         slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
-        meets = sum(jnp.einsum("ljn,jr->lrn", k.gradient(first, rows), s) for k, rows, s in partners)
+        meets = sum(_times(s.T[None, :, :, None], k.gradient(first, rows)[:, None]).sum(2) for k, rows, s in partners)
         diagonal = jnp.eye(count)
         # d2L/dV_l dV_m = K I ; d2L/dV_l dw_m = V_m dK(w_m, w_l)^T + [l = m] G_l
         outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(outputs))
-        between = jnp.einsum("mr,mln->lrmn", out, slope) + jnp.einsum("lm,lrn->lrmn", diagonal, meets)
-        inner = jnp.einsum("lm,lmij->limj", out @ out.T, own.mixed(first, first))
+        between = _times(out.T[None, :, :, None], jnp.swapaxes(slope, 0, 1)[:, None])
+        between = between + _times(diagonal[:, None, :, None], meets[:, :, None, :])
+        inner = jnp.swapaxes(_times((out @ out.T)[:, :, None, None], own.mixed(first, first)), 1, 2)
         bend = sum(k.curvature(out @ s.T, first, rows) for k, rows, s in partners)
-        inner = inner + jnp.einsum("lm,lij->limj", diagonal, bend)
+        inner = inner + _times(diagonal[:, None, :, None], bend[:, :, None, :])
         return assemble(outer, between, inner)
+
+
+def _times(factor: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """A product that is 0 where the factor is: a derivative that does not exist does no harm where nobody uses it."""
+    return jnp.where(factor == 0, 0.0, factor * value)
 
 
 def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:

@@ -258,7 +258,7 @@ CLAIMS = (
         ours=True,
         must_hold=False,
         expected=Verdict.FAILS,
-        explanation="About half the starts end a little lower, at 0.158043: one neuron with four bent away from it, at "
+        explanation="About half the starts end a little lower, at 0.158046: one neuron with four bent away from it, at "
         "166.4 and 89.2 degrees to each other, instead of a pair and three at 120 degrees.",
     ),
 )
