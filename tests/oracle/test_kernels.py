@@ -57,20 +57,20 @@ def test_pair_against_quadrature(s, t):
 @pytest.mark.parametrize(("s", "t"), [("relu", "abs"), ("sigmoid", "erf"), ("abs", "he4"), ("softplus", "relu")])
 def test_derivatives_by_finite_differences(s, t):
     """The gradient from values, the second derivatives from gradients: fourth-order differences, step 1e-3."""
-    k = kernel(ACTIVATIONS[s], ACTIVATIONS[t])
-    h, shifts = 1e-3, np.array([-2, -1, 1, 2])
-    stencil = np.array([1, -8, 8, -1]) / (12 * h)
-    moves = h * shifts[:, None, None] * np.eye(3)[None]  # (shift, direction, 3)
-    moved_a = (A[:, None, None, :] + moves).reshape(-1, 3)
-    moved_b = (B[:, None, None, :] + moves).reshape(-1, 3)
-    value = np.asarray(k.value(moved_a, B)).reshape(2, 4, 3, 2)
-    in_a = np.asarray(k.gradient(moved_a, B)).reshape(2, 4, 3, 2, 3)
-    in_b = np.asarray(k.gradient(A, moved_b)).reshape(2, 2, 4, 3, 3)
-    # The error is h^4 / 30 times a fifth derivative, which for |.| goes as the inverse fourth power of sin(angle) and
-    # norm: 1e-8 here.
-    np.testing.assert_allclose(np.einsum("h,phdq->pqd", stencil, value), k.gradient(A, B), atol=1e-8)
-    np.testing.assert_allclose(np.einsum("h,pqhdn->pqnd", stencil, in_b), k.mixed(A, B), atol=1e-8)
-    np.testing.assert_allclose(np.einsum("h,phdqn,pq->pnd", stencil, in_a, C), k.curvature(C, A, B), atol=1e-7)
+    k, a, h = kernel(ACTIVATIONS[s], ACTIVATIONS[t]), A[:1], 1e-3
+
+    def difference(f, direction):
+        far, near = (f(-2 * direction) - f(2 * direction)), (f(direction) - f(-direction))
+        return np.asarray(8 * near + far) / (12 * h)
+
+    steps = h * np.eye(3)
+    gradient = np.stack([difference(lambda e: k.value(a + e, B), e) for e in steps], axis=-1)
+    curvature = np.stack([difference(lambda e: k.gradient(a + e, B), e) for e in steps], axis=-1)
+    mixed = np.stack([difference(lambda e: k.gradient(a, B + e), e) for e in steps], axis=-1)
+    # The error is h^4 / 30 times a fifth derivative, which for |.| goes with high inverse powers of norm and angle.
+    np.testing.assert_allclose(k.gradient(a, B), gradient, atol=1e-8)
+    np.testing.assert_allclose(k.mixed(a, B), mixed, atol=1e-8)
+    np.testing.assert_allclose(k.curvature(C[:1], a, B), np.einsum("pq,pqmn->pmn", C[:1], curvature), atol=1e-7)
 
 
 @pytest.mark.parametrize(("s", "t"), [("relu", "abs"), ("relu", "sigmoid"), ("abs", "cubic"), ("tanh", "he3")])
@@ -106,6 +106,23 @@ def test_callable_within_its_error():
     exact = kernel("tanh", "tanh").value(3 * rows, 3 * rows)
     error, bound = np.abs(k.value(rows, rows) - exact), k.error(rows, rows)
     assert np.all(error <= bound) and 1e-5 < np.max(bound) < 0.1
+
+
+def test_error_of_a_sum():
+    """A kink at 0 makes a sum of a closed form and series; the bound covers them all."""
+    k, rows = kernel(ACTIVATIONS["half cosine"], "relu", terms=6), np.array([[1.5, 0.0], [0.9, 1.2]])
+    exact = kernel(ACTIVATIONS["half cosine"], "relu", terms=300)
+    error, bound = np.abs(k.value(rows, rows) - exact.value(rows, rows)), k.error(rows, rows)
+    # The reference is itself a series: its own bound must be far below the smallest error it is used to judge.
+    assert np.all(error <= bound) and np.min(error) > 1e-4 and np.max(exact.error(rows, rows)) < 1e-2 * np.min(error)
+
+
+def test_error_is_never_below_what_rounding_can_see():
+    """A tail lost in rounding is not a tail of zero: ReLU's slow tail would multiply what was not seen."""
+    rows = np.array([[1.0, 0.0]])
+    few, many = (kernel("relu", ACTIVATIONS["softplus"], terms=terms) for terms in (26, 200))
+    assert abs(few.value(rows, rows) - many.value(rows, rows))[0, 0] <= few.error(rows, rows)[0, 0] < 1e-6
+    assert many.error(rows, rows)[0, 0] > 1e-12
 
 
 def test_kink_away_from_zero():

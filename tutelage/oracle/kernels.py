@@ -22,6 +22,11 @@ class SumKernel(AbstractKernel):
     def accuracy(self) -> str:
         return "; ".join(dict.fromkeys(part.accuracy for part in self.parts))
 
+    def error(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q"]:
+        """A bound on what the truncated series among the parts leave out of the values (closed forms leave nothing)."""
+        bounds = [part.error(a, b) for part in self.parts if isinstance(part, SeriesKernel)]
+        return functools.reduce(jnp.add, bounds, jnp.zeros((len(a), len(b))))
+
     def value(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q"]:
         return functools.reduce(jnp.add, [part.value(a, b) for part in self.parts])
 
@@ -44,7 +49,7 @@ def kernel(s: str | Activation, t: str | Activation, terms: int = 128) -> Abstra
     """`K(a, b) = E[s(a.x) t(b.x)]` over rows `a` and `b`, `x ~ N(0, I)`; `accuracy` says how it is computed.
 
     Closed forms serve every pair of ReLU, |.|, linear, erf, sigmoid, tanh and polynomials. A Python function goes
-    through a Hermite series of `terms` terms, which serves best for rows of norm up to about 1.
+    through a Hermite series of `terms` terms, good for rows of norm up to about 3; `error(a, b)` bounds the rest.
 
     ```python
     >>> import tutelage, jax.numpy as jnp

@@ -97,14 +97,16 @@ class PopulationOracle(AbstractOracle):
         own = kernel(self.student, self.student)
         partners = self._partners(weights)
         slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
-        meets = sum(_times(s.T[None, :, :, None], k.gradient(first, rows)[:, None]).sum(2) for k, rows, s in partners)
+        zero = jnp.zeros(())
+        pulls = (_times(s.T[None, :, :, None], k.gradient(first, rows)[:, None]).sum(2) for k, rows, s in partners)
+        meets = sum(pulls, zero)  # G_l
         diagonal = jnp.eye(count)
         # d2L/dV_l dV_m = K I ; d2L/dV_l dw_m = V_m dK(w_m, w_l)^T + [l = m] G_l
         outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(outputs))
         between = _times(out.T[None, :, :, None], jnp.swapaxes(slope, 0, 1)[:, None])
         between = between + _times(diagonal[:, None, :, None], meets[:, :, None, :])
         inner = jnp.swapaxes(_times((out @ out.T)[:, :, None, None], own.mixed(first, first)), 1, 2)
-        bend = sum(k.curvature(out @ s.T, first, rows) for k, rows, s in partners)
+        bend = sum((k.curvature(out @ s.T, first, rows) for k, rows, s in partners), zero)
         inner = inner + _times(diagonal[:, None, :, None], bend[:, :, None, :])
         return assemble(outer, between, inner)
 
