@@ -42,7 +42,7 @@ class ArcsineKernel(PolarKernel):
         return "closed form (arcsine), to rounding"
 
     def _nodes(self, x: Rows, y: Rows, arc: Angles) -> _Nodes:
-        weight, f, g = (v[:, None, None] for v in _node_pairs(self.s, self.t))
+        weight, f, g = (jnp.asarray(v)[:, None, None] for v in _node_pairs(self.s, self.t))
         alpha, beta = x.norm[:, None], y.norm[None, :]
         xx, yy, sine = (f * alpha) ** 2, (g * beta) ** 2, arc.sin**2
         return _Nodes(

@@ -71,13 +71,10 @@ def _square_chords(sign: Array, u: Array, v: Array) -> Array:
 
 def _arcsin_over_argument() -> np.ndarray:
     """`arcsin(h)/h` as a polynomial of degree 19 in `4 h^2 - 1`, `h^2 <= 1/2`: relative error below 5e-16."""
-    chebyshev = np.polynomial.chebyshev
-
-    def f(x: np.ndarray) -> np.ndarray:
-        h = np.sqrt((x + 1) / 4)
-        return np.arcsin(h) / h
-
-    return chebyshev.cheb2poly(chebyshev.chebinterpolate(f, 19))
+    nodes = np.polynomial.chebyshev.chebpts1(20)
+    h = np.sqrt((nodes + 1) / 4)
+    fitted = np.polynomial.chebyshev.chebfit(nodes, np.arcsin(h) / h, 19)
+    return np.polynomial.chebyshev.cheb2poly(fitted)
 
 
 _ARCSIN = tuple(_arcsin_over_argument())
@@ -95,7 +92,7 @@ def _arcsin(h: Array) -> Array:
 def wedge(arc: Angles) -> Array:
     """`sin - angle cos`; where the two nearly cancel, by seven terms of its series (the next is below 1e-17 of it)."""
     angle, square = arc.near, arc.near**2
-    series = 1.0
+    series = jnp.ones_like(square)
     for divisor in (180, 130, 88, 54, 28, 10):
         series = 1 - square / divisor * series
     return jnp.where(angle < 0.5, angle * square / 3 * series, arc.sin - angle * arc.cos)

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -97,9 +97,9 @@ class PiecewiseLinear(Atom):
             slope=unit * one,
             second=jnp.zeros_like(unit * one),
             over=unit * (k >= 1) * one,
-            over_twice=bent * (k >= 2) * inverse,
+            over_twice=inverse * (bent * (k >= 2)),
             turn=jnp.zeros_like(unit * one),
-            lift=bent * (1 - k) * inverse,
+            lift=inverse * (bent * (1 - k)),
         )
 
     def second_moment(self, scale: Scales) -> Scales:
@@ -136,7 +136,7 @@ class Polynomial(Atom):
 
         def times(factor: np.ndarray, down: int) -> Array:
             part = table * factor
-            powers = jnp.stack([scale ** max(j - down, 0) for j in m], axis=-1)
+            powers = jnp.stack([scale ** max(int(j) - down, 0) for j in m], axis=-1)
             return jnp.einsum("...m,km->...k", powers, jnp.asarray(np.where(m >= down, part, 0.0)))
 
         one = np.ones_like(table)
@@ -275,7 +275,7 @@ class Smooth(Atom):
         z, weight = self._rule(scale)
         return jnp.sum(weight * self.derivative(scale[..., None] * z) ** 2, axis=-1)
 
-    def _rule(self, scale: Scales) -> tuple[AnyArray, AnyArray]:
+    def _rule(self, scale: Scales) -> tuple[Any, Any]:
         """Nodes and weights for `E[f(z)]`, split where `scale z` is at a kink."""
         if not self.kinks:
             return _gaussian_rule(np, _PANELS, self.nodes)
@@ -283,7 +283,7 @@ class Smooth(Atom):
         edges = jnp.sort(jnp.concatenate([panels, self._kinks_at(scale)], axis=-1), axis=-1)
         return _gaussian_rule(jnp, edges, self.nodes)
 
-    def _bends(self, scale: Scales, z: AnyArray, weight: AnyArray) -> tuple[Array, Array]:
+    def _bends(self, scale: Scales, z: Any, weight: Any) -> tuple[Array, Array]:
         """Where the second derivative sits and how much: the nodes, and a point mass at each kink."""
         r = scale[..., None]
         second = weight * self.derivative(r * z, 2)
