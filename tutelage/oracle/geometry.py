@@ -1,6 +1,6 @@
 """Norms, unit rows and the angles between rows, right for rows that are parallel, opposite, equal or zero."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -71,10 +71,13 @@ def _square_chords(sign: Array, u: Array, v: Array) -> Array:
 
 def _arcsin_over_argument() -> np.ndarray:
     """`arcsin(h)/h` as a polynomial of degree 19 in `4 h^2 - 1`, `h^2 <= 1/2`: relative error below 5e-16."""
-    nodes = np.polynomial.chebyshev.chebpts1(20)
-    h = np.sqrt((nodes + 1) / 4)
-    fitted = np.polynomial.chebyshev.chebfit(nodes, np.arcsin(h) / h, 19)
-    return np.polynomial.chebyshev.cheb2poly(fitted)
+    chebyshev = np.polynomial.chebyshev
+
+    def f(x: Any) -> Any:
+        h = np.sqrt((x + 1) / 4)
+        return np.arcsin(h) / h
+
+    return chebyshev.cheb2poly(chebyshev.chebinterpolate(f, 19))
 
 
 _ARCSIN = tuple(_arcsin_over_argument())
