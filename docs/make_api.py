@@ -28,7 +28,7 @@ def public_names() -> list[tuple[str, str]]:
         for alias in node.names
         if not (alias.asname or alias.name).startswith("_")
     }
-    return sorted(found, key=lambda pair: (pair[0].lower(), pair[1]))
+    return sorted(found, key=lambda pair: (pair[0].lower(), *pair))
 
 
 def modules(layer: str) -> list[str]:
