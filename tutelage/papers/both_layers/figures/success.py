@@ -11,14 +11,15 @@ from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.start import both_signs, growing_modes
 from tutelage.papers.paper import Figure, Size
 
-WIDTHS = (2, 3, 4, 5, 6, 8)
+WIDTHS = {"quick": (2, 3, 4, 6), "full": (2, 3, 4, 5, 6, 8)}
+TRIALS = {"quick": 200, "full": 2000}
 
 
 def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     """Success, the sign rule and the paper's rule, for many starts of each width."""
-    trials = 300 if size == "quick" else 2000
+    trials, widths = TRIALS[size], WIDTHS[size]
     reached, ours, theirs = [], [], []
-    for width in WIDTHS:
+    for width in widths:
         chosen = BothLayersSettings(dim=settings.dim, width=width, init="xavier", scale=1e-8, steps=1500)
         result = run(chosen, seeds=trials, observables=("loss",), record=[0, 1500])
         second, first = np.asarray(result.start.second)[..., 0], np.asarray(result.start.first)
@@ -32,7 +33,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
             "sign_rule": (dims, np.array(ours), {"long_name": "both signs occur in v_i(0) + a.w_i(0)/|a|"}),
             "paper_rule": (dims, np.array(theirs), {"long_name": "both signs occur in v_i(0)"}),
         },
-        {"width": list(WIDTHS), "seed": np.arange(trials)},
+        {"width": list(widths), "seed": np.arange(trials)},
     )
 
 
