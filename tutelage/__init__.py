@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tutelage.dynamics.events import below as below
     from tutelage.experiment import descend as descend
     from tutelage.experiment import flow as flow
+    from tutelage.experiment import sgd as sgd
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
     from tutelage.oracle.population import PopulationOracle as PopulationOracle
@@ -40,6 +41,7 @@ _HOME = {
     "below": "dynamics.events",
     "descend": "experiment",
     "flow": "experiment",
+    "sgd": "experiment",
     "EmpiricalOracle": "oracle.empirical",
     "kernel": "oracle.kernels",
     "PopulationOracle": "oracle.population",

@@ -1,4 +1,4 @@
-"""The verbs: `flow` and `descend` run a problem and return a `Run`."""
+"""The verbs: `flow`, `descend` and `sgd` run a problem and return a `Run`."""
 
 import dataclasses
 import time
@@ -17,11 +17,14 @@ from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.events import Event
 from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.normals import MAX_STEPS, key_of
 from tutelage.dynamics.run import Limits, Loop, Progress
+from tutelage.dynamics.stochastic import Online
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import EmpiricalOracle, draw
 from tutelage.oracle.population import population
-from tutelage.problem.networks import Weights
+from tutelage.problem.frame import settle
+from tutelage.problem.networks import Weights, host_weights
 from tutelage.problem.problem import Problem, Start
 from tutelage.trajectory.dataset import to_dataset
 from tutelage.trajectory.observables import Observe, chosen
@@ -142,6 +145,79 @@ def flow(
     return _execute(flow, asked, dynamics, stops, about, cap=max_steps, auto=solver == "auto")
 
 
+def sgd(
+    problem: Problem,
+    *,
+    step: float,
+    steps: int,
+    batch: int,
+    seeds: Seeds = 1,
+    law: Literal["exact", "direct"] = "exact",
+    dtype: Literal["float64", "float32"] = "float64",
+    schedule: Callable[[Any], Any] | None = None,
+    rates: dict[str, float] | None = None,
+    record: Record = 200,
+    observables: tuple[str, ...] | None = None,
+    observe: Observe | None = None,
+    weights: bool = False,
+    events: Sequence[Event] = (),
+    stop_loss: float = 0.0,
+    stop_gradient: float = 0.0,
+    certify: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Online SGD: a fresh batch of noisy examples at every update, exact in law, at a cost that does not grow with dim.
+
+    Losses and gradients that are recorded are the exact population ones along the way.
+
+    - `batch`: examples an update, from 1 up; their labels have the problem's `noise`.
+    - `law`: "exact" keeps the few coordinates that matter and draws the rest in law; "direct" draws every example
+      with its `dim` entries. Inner products of students and teachers have the same law in both. With "exact" the
+      coordinates outside the teachers turn at every update: compare inner products, not coordinates (nor `view.start`).
+    - `dtype`: the precision of the examples and of what is computed from them; weights and records are float64.
+    - The other arguments are those of `descend`. Plain SGD only, with any schedule: an update must not depend on the
+      axes of input space, as that of Adam does, and momentum would be further vectors to keep.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**8),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-9), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.sgd(problem, step=1e-8, steps=10, batch=1)
+    >>> bool(run.last("loss")[0] < run.loss[0, 0])
+    True
+
+    ```
+    """
+    asked = dict(locals())
+    _positive("step", step)
+    _positive("steps", steps)
+    if steps > MAX_STEPS:
+        raise BadInput(f"steps is {steps}, but there are random numbers for {MAX_STEPS} updates; use fewer.")
+    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1:
+        raise BadInput(f"batch is {batch!r}, but a whole number of examples from 1 up was expected.")
+    if law not in ("exact", "direct"):
+        raise unknown("law", law, ["exact", "direct"])
+    if dtype not in ("float64", "float32"):
+        raise unknown("dtype", dtype, ["float64", "float32"])
+    outside = _outside(problem, law)
+    dynamics = Online(
+        step_size=jnp.asarray(float(step)),
+        rates=_rates(rates),
+        noise=jnp.asarray(float(problem.noise)) if problem.noise else None,
+        outside=jnp.asarray(float(outside)) if outside else None,
+        trains=problem.student.trains,
+        batch=int(batch),
+        schedule=schedule,
+        precision=dtype,
+    )
+    stops = _whole_stops(record, int(steps))
+    about = {"dynamics": "sgd", "step": float(step), "steps": int(steps), "batch": int(batch), "law": law}
+    return _execute(sgd, asked, dynamics, stops, about | {"dtype": dtype}, cap=int(steps) + 1)
+
+
 def _execute(
     verb: Callable[..., Run],
     asked: dict[str, Any],
@@ -156,7 +232,7 @@ def _execute(
     began = time.perf_counter()
     problem, seeds = asked["problem"], _seed_list(asked["seeds"])
     measured = chosen(asked["observables"], asked["observe"] or {}, weights=asked["weights"] or asked["certify"])
-    start, oracle, batched = _stage(problem, seeds, asked["data"])
+    start, oracle, batched = _stage(problem, seeds, asked.get("data"), asked.get("law"))
     loop = Loop(
         dynamics,
         oracle,
@@ -168,9 +244,14 @@ def _execute(
         events=asked["events"],
         limits=Limits(jnp.asarray(asked["stop_loss"]), jnp.asarray(asked["stop_gradient"]), jnp.asarray(cap)),
         auto=auto,
+        keys=np.stack([key_of(seed) for seed in seeds]),
     )
     loop.finish(asked["progress"], about["dynamics"])
-    settings = about | {"dim": problem.inputs.dim, "noise": float(problem.noise), "samples": _samples(asked["data"])}
+    settings = about | {
+        "dim": problem.inputs.dim,
+        "noise": float(problem.noise),
+        "samples": _samples(asked.get("data")),
+    }
     run = Run(
         dataset=_gather(loop, measured, seeds, settings),
         stopped=loop.final_reasons(),
@@ -186,9 +267,13 @@ def _execute(
     return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
 
 
-def _stage(problem: Problem, seeds: list[int], data: Data) -> tuple[Start, AbstractOracle, bool]:
+def _stage(
+    problem: Problem, seeds: list[int], data: Data, law: str | None = None
+) -> tuple[Start, AbstractOracle, bool]:
     """Starting weights of every seed, and the oracle (`batched` when each seed draws its own samples)."""
-    starts = [problem.begin(seed, full=data is not None) for seed in seeds]
+    starts = [problem.begin(seed, full=data is not None or law == "direct") for seed in seeds]
+    if law == "exact":
+        starts = [_settled(problem.inputs.dim, start) for start in starts]
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     start = Start(teacher, _stacked([start.student for start in starts]))
     if data is None:
@@ -200,6 +285,20 @@ def _stage(problem: Problem, seeds: list[int], data: Data) -> tuple[Start, Abstr
     if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
         raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")
     return start, EmpiricalOracle(student=problem.student.activation, x=x, y=y), False
+
+
+def _settled(dim: int, start: Start) -> Start:
+    """The start in coordinates that online SGD does not leave."""
+    teacher, student = settle(dim, np.asarray(start.teacher.first), np.asarray(start.student.first))
+    return Start(host_weights(teacher, start.teacher.second), host_weights(student, start.student.second))
+
+
+def _outside(problem: Problem, law: str) -> int:
+    """How many dimensions the frame of online SGD leaves out."""
+    if law == "direct":
+        return 0
+    start = _settled(problem.inputs.dim, problem.begin(0))
+    return problem.inputs.dim - start.student.first.shape[1]
 
 
 def _stacked(trees: list[Any]) -> Any:
@@ -223,7 +322,7 @@ def _gather(loop: Loop, measured, seeds: list[int], settings: dict[str, Any]) ->
     if loop.events:
         extra["event_time"] = xr.Variable(("seed", "event"), loop.event_times, {"long_name": "time of the event"})
         extra["event"] = xr.Variable("event", [event.name for event in loop.events])
-    settings = settings | {"solver": getattr(loop.dynamics, "solver", "descent")}
+    settings = settings | {"solver": getattr(loop.dynamics, "solver", settings["dynamics"])}
     return to_dataset(
         rows, measured, seeds=np.asarray(seeds), clock=clock, time=times, extra=extra, settings=settings
     )  # fmt: skip

@@ -4,7 +4,7 @@ import abc
 from typing import Any, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, UInt64
 
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
@@ -28,6 +28,11 @@ class AbstractDynamics(eqx.Module):
     @abc.abstractmethod
     def begin(self, oracle: AbstractOracle, weights: Weights) -> Moment:
         """The moment before the first step."""
+
+    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
+        """The same moment with its seed's own random key, for a dynamics that draws."""
+        del key
+        return moment
 
     @abc.abstractmethod
     def step(

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt64
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, StopReason
@@ -64,8 +64,8 @@ def _event_values(events: tuple[Event, ...], view: View) -> Float[Array, " event
     return jnp.stack([jnp.asarray(event.when(view), float) for event in events]) if events else jnp.zeros(0)
 
 
-def _begin(dynamics: AbstractDynamics, events: tuple[Event, ...], scene: Scene) -> State:
-    moment = dynamics.begin(scene.oracle, scene.start)
+def _begin(dynamics: AbstractDynamics, events: tuple[Event, ...], scene: Scene, key: UInt64[Array, ""]) -> State:
+    moment = dynamics.seeded(dynamics.begin(scene.oracle, scene.start), key)
     fired = _event_values(events, scene.view(scene.start)) >= 0
     before = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(events), 0), moment)
     reason = jnp.where(_finite(scene.start), StopReason.RUNNING, StopReason.NONFINITE)
@@ -122,8 +122,8 @@ def _each_seed(function, oracle: AbstractOracle, batched: bool, *per_seed):
 
 
 @eqx.filter_jit
-def _prepare(dynamics, events, oracle, batched, teacher, start) -> State:
-    return _each_seed(lambda o, s: _begin(dynamics, events, Scene(o, teacher, s)), oracle, batched, start)
+def _prepare(dynamics, events, oracle, batched, teacher, start, keys) -> State:
+    return _each_seed(lambda o, s, k: _begin(dynamics, events, Scene(o, teacher, s), k), oracle, batched, start, keys)
 
 
 @eqx.filter_jit
@@ -179,7 +179,7 @@ class Loop:
     """A run in progress: `advance` until it says it is over; `save` and `restore` between chunks.
 
     `auto` lets a flow change to the stiff solver when the measured curvature says that an explicit one would need
-    more than `PATIENCE` steps to the end of the next chunk.
+    more than `PATIENCE` steps to the end of the next chunk. `keys`: one a seed, for a dynamics that draws.
     """
 
     PATIENCE = 20_000
@@ -198,6 +198,7 @@ class Loop:
         events: Sequence[Event] = (),
         limits: Limits,
         auto: bool = False,
+        keys: NDArray[np.uint64] | None = None,
     ):
         self.dynamics, self.oracle, self.batched, self.auto = dynamics, oracle, batched, auto
         self.teacher, self.start, self.stops = teacher, start, np.asarray(stops, float)
@@ -205,7 +206,8 @@ class Loop:
         self.chunk = 16 if len(self.stops) <= 1024 else 256
         self.position = 0
         self.rows: list[dict[str, NDArray]] = []
-        self.state = _prepare(dynamics, self.events, oracle, batched, teacher, start)
+        keys = np.zeros(len(start.first), np.uint64) if keys is None else keys
+        self.state = _prepare(dynamics, self.events, oracle, batched, teacher, start, jnp.asarray(keys))
         self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
 
     @property

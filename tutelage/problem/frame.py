@@ -73,6 +73,19 @@ def anchor(dim: int, rows: Matrix, free: int, *, full: bool) -> tuple[Frame, Mat
     return frame, frame.pad(coordinates)
 
 
+def settle(dim: int, teacher: Matrix, student: Matrix) -> tuple[Matrix, Matrix]:
+    """Teacher and student rows with the teacher's directions first, then one column a student unit (if `dim` allows).
+
+    The coordinates of online SGD, which leaves the span that it starts in.
+    """
+    turn = np.linalg.qr(teacher.T, mode="complete")[0]
+    own = min(teacher.shape)
+    columns = own + min(len(student), dim - own)
+    inside, rest = np.split(student @ turn, [own], axis=1)
+    widen = lambda rows: np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))  # noqa: E731
+    return widen((teacher @ turn)[:, :own]), widen(np.hstack([inside, reduce_rows(rest)]))
+
+
 def orthonormalise(rows: Matrix) -> Matrix:
     """Gaussian rows to uniformly random orthonormal ones in the same span."""
     basis, triangle = np.linalg.qr(rows.T)
