@@ -69,7 +69,8 @@ def sheet_4(dataset: xr.Dataset) -> Sheet:
         "Figure 4: the PL inequality of Lemma 8",
         (curve, heat),
         caption="The claim is that the curve is not negative for theta >= pi/2. The constant 0.05 of the paper can be "
-        "raised to 0.082659 and no further. (The paper's caption divides by |w_2|; it must be the square.)",
+        f"raised to {dataset.attrs['sharp_constant']:.6f} and no further. (The "
+        "paper's caption divides by |w_2|; it must be the square.)",
     )
 
 
@@ -106,7 +107,8 @@ def sheet_5(dataset: xr.Dataset) -> Sheet:
     return Sheet(
         "Figure 5: the loss controls the distance to the optimum (Lemma 13)",
         (curve, sandwich),
-        caption="For theta >= pi/2 the loss lies between 0.0908 |h|^2 (paper: 0.05) and 0.25 |h|^2.",
+        caption=f"For theta >= pi/2 the loss lies between {float(dataset['sharp'].min()):.4f} |h|^2 (paper: 0.05) and "
+        "0.25 |h|^2.",
     )
 
 
