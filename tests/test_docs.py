@@ -1,6 +1,7 @@
 """The documentation says what is so: made pages are up to date, examples run, links lead somewhere."""
 
 import importlib.util
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -92,3 +93,31 @@ def test_the_readme_counts_its_claims():
     for name in papers.names():
         row = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(f"| `{name}`"))
         assert f"{len(papers.get(name).claims)} claims" in row
+
+
+QUOTED = {
+    "BL10": ["3600 of 3600"],
+    "BL18": ["20 of 20"],
+    "BL17": ["4041"],
+    "BL33": ["2.73, 2.65, 2.67"],
+    "BL44": ["6416", "7111"],
+    "BL49": ["3030", "570"],
+    "BL50": ["0.158251", "0.158046"],
+}
+
+
+def test_numbers_of_the_results_page_are_those_of_the_recorded_run():
+    page = " ".join((ROOT / "docs/papers/both_layers.md").read_text(encoding="utf-8").split())
+    recorded = json.loads((ROOT / "benchmarks/results/both_layers_full.json").read_text(encoding="utf-8"))
+    claims = {claim["id"]: claim for claim in recorded["papers"]["both_layers"]}
+    for name, texts in QUOTED.items():
+        for text in texts:
+            assert text in page and text in claims[name]["detail"], (name, text)
+    hold, fail, aside = (
+        sum(claim["verdict"] == verdict for claim in claims.values())
+        for verdict in ("holds", "fails", "not applicable")
+    )
+    assert f"Of {len(claims)} claims {hold} hold, {fail} fail and {aside} do not apply" in page
+    for name, claim in claims.items():
+        if claim["verdict"] != "holds":
+            assert f"| {name}" in page, f"{name} {claim['verdict']}, and the table of the page does not say so"

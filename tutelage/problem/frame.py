@@ -82,8 +82,9 @@ def settle(dim: int, teacher: Matrix, student: Matrix) -> tuple[Matrix, Matrix]:
     own = min(teacher.shape)
     columns = own + min(len(student), dim - own)
     inside, rest = np.split(student @ turn, [own], axis=1)
-    widen = lambda rows: np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))  # noqa: E731
-    return widen((teacher @ turn)[:, :own]), widen(np.hstack([inside, reduce_rows(rest)]))
+    coordinates = (teacher @ turn)[:, :own], np.hstack([inside, reduce_rows(rest)])
+    taught, learning = (np.pad(rows, ((0, 0), (0, columns - rows.shape[1]))) for rows in coordinates)
+    return taught, learning
 
 
 def orthonormalise(rows: Matrix) -> Matrix:

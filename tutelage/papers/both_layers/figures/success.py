@@ -58,7 +58,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             ),
             line(fine, [success_law(k) for k in fine], "law 1 - 2^(1-k)", dash="dashed", colour=1),
         ),
-        ylim=(0.4, 1.02),
+        xlim=(1, widths[-1] + 1),
+        ylim=(0.3, 1.05),
     )
     agree = [
         line(widths, (dataset[rule] == dataset["success"]).mean("seed").values, label, kind="points", colour=colour)
@@ -68,7 +69,12 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         )
     ]
     rules = Panel(
-        "which sign decides", "number of units k", "fraction of starts predicted right", tuple(agree), ylim=(0.85, 1.01)
+        "which sign decides",
+        "number of units k",
+        "fraction of starts predicted right",
+        tuple(agree),
+        xlim=(1, widths[-1] + 1),
+        ylim=(0.85, 1.01),
     )
     return Sheet(
         "When a small start succeeds",
