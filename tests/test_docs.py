@@ -38,7 +38,10 @@ def run(source: str) -> None:
     exec(compile(source, "example", "exec"), {"__name__": "example"})
 
 
-@pytest.mark.parametrize("page", ["getting-started.md", "extending.md"])
+GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*.md"))
+
+
+@pytest.mark.parametrize("page", ["getting-started.md", "extending.md", *GALLERY])
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):

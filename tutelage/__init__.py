@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tutelage.problem.initial import GaussianRows as GaussianRows
     from tutelage.problem.initial import OrthonormalRows as OrthonormalRows
     from tutelage.problem.initial import SphereRows as SphereRows
+    from tutelage.problem.initial import WeakRecoveryRows as WeakRecoveryRows
     from tutelage.problem.inputs import Gaussian as Gaussian
     from tutelage.problem.networks import TwoLayer as TwoLayer
     from tutelage.problem.networks import Weights as Weights
@@ -52,6 +53,7 @@ _HOME = {
     "GaussianRows": "problem.initial",
     "OrthonormalRows": "problem.initial",
     "SphereRows": "problem.initial",
+    "WeakRecoveryRows": "problem.initial",
     "Gaussian": "problem.inputs",
     "TwoLayer": "problem.networks",
     "Weights": "problem.networks",

@@ -37,7 +37,7 @@ _SENTENCES = {
     StopReason.CONVERGED: "The loss or the gradient fell below its convergence threshold.",
     StopReason.HORIZON: "The run reached its horizon.",
     StopReason.EVENT: "An event that was asked to stop the run occurred.",
-    StopReason.NONFINITE: "A weight became infinite or not a number; try a smaller step.",
+    StopReason.NONFINITE: "A weight or the loss became infinite or not a number; try a smaller step.",
     StopReason.CAP: "The cap on solver steps was reached before the horizon; raise `max_steps` or try solver='stiff'.",
 }
 

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.events import Event
 from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.normals import MAX_STEPS, key_of
+from tutelage.dynamics.optimiser import check_lawful, vectors
 from tutelage.dynamics.run import Limits, Loop, Progress
 from tutelage.dynamics.stochastic import Online
 from tutelage.oracle.base import AbstractOracle
@@ -29,6 +30,9 @@ from tutelage.problem.problem import Problem, Start
 from tutelage.trajectory.dataset import to_dataset
 from tutelage.trajectory.observables import Observe, chosen
 from tutelage.trajectory.run import Run
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
 
 Seeds = int | Sequence[int]
 Data = int | tuple[ArrayLike, ArrayLike] | None
@@ -148,9 +152,10 @@ def flow(
 def sgd(
     problem: Problem,
     *,
-    step: float,
     steps: int,
     batch: int,
+    step: float | None = None,
+    optimiser: "GradientTransformation | None" = None,
     seeds: Seeds = 1,
     law: Literal["exact", "direct"] = "exact",
     dtype: Literal["float64", "float32"] = "float64",
@@ -170,13 +175,18 @@ def sgd(
 
     Losses and gradients that are recorded are the exact population ones along the way.
 
+    - `step`: the step size of plain SGD; or, in its place,
+    - `optimiser`: a whole optimiser of optax, with its own step size, such as
+      `optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1))`; time then counts updates. With law="exact" it must
+      depend neither on the axes of input space nor on their number. Schedules, weight decay, momentum and scaling or
+      clipping by norms (of all, of a layer) are permitted; Adam, signs and clipping of single entries are not. What is
+      given is tried on random gradients, and refused if it is not permitted; with law="direct" all may be used.
     - `batch`: examples an update, from 1 up; their labels have the problem's `noise`.
     - `law`: "exact" keeps the few coordinates that matter and draws the rest in law; "direct" draws every example
       with its `dim` entries. Inner products of students and teachers have the same law in both. With "exact" the
       coordinates outside the teachers turn at every update: compare inner products, not coordinates (nor `view.start`).
     - `dtype`: the precision of the examples and of what is computed from them; weights and records are float64.
-    - The other arguments are those of `descend`. Plain SGD only, with any schedule: an update must not depend on the
-      axes of input space, as that of Adam does, and momentum would be further vectors to keep.
+    - The other arguments are those of `descend`.
 
     ```python
     >>> import tutelage as tt
@@ -192,7 +202,6 @@ def sgd(
     ```
     """
     asked = dict(locals())
-    _positive("step", step)
     _positive("steps", steps)
     if steps > MAX_STEPS:
         raise BadInput(f"steps is {steps}, but there are random numbers for {MAX_STEPS} updates; use fewer.")
@@ -202,9 +211,10 @@ def sgd(
         raise unknown("law", law, ["exact", "direct"])
     if dtype not in ("float64", "float32"):
         raise unknown("dtype", dtype, ["float64", "float32"])
-    outside = _outside(problem, law)
+    size = _step_or_optimiser(step, optimiser, schedule)
+    outside = _outside(problem, law, optimiser)
     dynamics = Online(
-        step_size=jnp.asarray(float(step)),
+        step_size=jnp.asarray(size),
         rates=_rates(rates),
         noise=jnp.asarray(float(problem.noise)) if problem.noise else None,
         outside=jnp.asarray(float(outside)) if outside else None,
@@ -212,10 +222,12 @@ def sgd(
         batch=int(batch),
         schedule=schedule,
         precision=dtype,
+        optimiser=optimiser,
     )
     stops = _whole_stops(record, int(steps))
-    about = {"dynamics": "sgd", "step": float(step), "steps": int(steps), "batch": int(batch), "law": law}
-    return _execute(sgd, asked, dynamics, stops, about | {"dtype": dtype}, cap=int(steps) + 1)
+    how = {"step": size} if optimiser is None else {"optimiser": "optax"}
+    about = {"dynamics": "sgd", **how, "steps": int(steps), "batch": int(batch), "law": law, "dtype": dtype}
+    return _execute(sgd, asked, dynamics, stops, about, cap=int(steps) + 1)
 
 
 def _execute(
@@ -232,7 +244,7 @@ def _execute(
     began = time.perf_counter()
     problem, seeds = asked["problem"], _seed_list(asked["seeds"])
     measured = chosen(asked["observables"], asked["observe"] or {}, weights=asked["weights"] or asked["certify"])
-    start, oracle, batched = _stage(problem, seeds, asked.get("data"), asked.get("law"))
+    start, oracle, batched = _stage(problem, seeds, asked.get("data"), asked.get("law"), asked.get("optimiser"))
     loop = Loop(
         dynamics,
         oracle,
@@ -268,12 +280,17 @@ def _execute(
 
 
 def _stage(
-    problem: Problem, seeds: list[int], data: Data, law: str | None = None
+    problem: Problem,
+    seeds: list[int],
+    data: Data,
+    law: str | None = None,
+    optimiser: "GradientTransformation | None" = None,
 ) -> tuple[Start, AbstractOracle, bool]:
     """Starting weights of every seed, and the oracle (`batched` when each seed draws its own samples)."""
     starts = [problem.begin(seed, full=data is not None or law == "direct") for seed in seeds]
     if law == "exact":
-        starts = [_settled(problem.inputs.dim, start) for start in starts]
+        kept = _kept(problem, starts[0], optimiser)
+        starts = [_settled(problem, start, kept) for start in starts]
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     start = Start(teacher, _stacked([start.student for start in starts]))
     if data is None:
@@ -287,18 +304,47 @@ def _stage(
     return start, EmpiricalOracle(student=problem.student.activation, x=x, y=y), False
 
 
-def _settled(dim: int, start: Start) -> Start:
-    """The start in coordinates that online SGD does not leave."""
-    teacher, student = settle(dim, np.asarray(start.teacher.first), np.asarray(start.student.first))
-    return Start(host_weights(teacher, start.teacher.second), host_weights(student, start.student.second))
+def _settled(problem: Problem, start: Start, kept: int) -> Start:
+    """The start in coordinates that online SGD does not leave, with room for `kept` further vectors a unit."""
+    rows = np.asarray(start.student.first)
+    room = np.concatenate([rows, np.zeros((kept * len(rows), rows.shape[1]))])
+    teacher, student = settle(problem.inputs.dim, np.asarray(start.teacher.first), room)
+    return Start(host_weights(teacher, start.teacher.second), host_weights(student[: len(rows)], start.student.second))
 
 
-def _outside(problem: Problem, law: str) -> int:
-    """How many dimensions the frame of online SGD leaves out."""
+def _kept(problem: Problem, start: Start, optimiser: "GradientTransformation | None") -> int:
+    """How many vectors in input space an optimiser keeps for each unit, such as its momentum."""
+    return sum(vectors(optimiser, _training(problem, start))) if optimiser else 0
+
+
+def _training(problem: Problem, start: Start) -> dict[str, Any]:
+    """The layers that an optimiser is given."""
+    return {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.trains}
+
+
+def _outside(problem: Problem, law: str, optimiser: "GradientTransformation | None") -> int:
+    """How many dimensions the frame of online SGD leaves out; refuses an optimiser that does not permit it."""
     if law == "direct":
         return 0
-    start = _settled(problem.inputs.dim, problem.begin(0))
-    return problem.inputs.dim - start.student.first.shape[1]
+    start = problem.begin(0)
+    if optimiser is not None:
+        check_lawful(optimiser, {name: leaf.shape for name, leaf in _training(problem, start).items()})
+    settled = _settled(problem, start, _kept(problem, start, optimiser))
+    return problem.inputs.dim - settled.student.first.shape[1]
+
+
+def _step_or_optimiser(step: float | None, optimiser: Any, schedule: Any) -> float:
+    """The step size, which is 1 update of time for an optimiser with a step size of its own."""
+    if optimiser is None:
+        if step is None:
+            raise BadInput("sgd got neither a step nor an optimiser; pass one of them, such as step=0.1.")
+        _positive("step", step)
+        return float(step)
+    if step is not None or schedule is not None:
+        raise BadInput("An optimiser has its own step and schedule; leave out step and schedule, or the optimiser.")
+    if not (callable(getattr(optimiser, "init", None)) and callable(getattr(optimiser, "update", None))):
+        raise BadInput(f"optimiser is {optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
+    return 1.0
 
 
 def _stacked(trees: list[Any]) -> Any:

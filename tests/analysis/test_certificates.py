@@ -217,3 +217,19 @@ def test_kinks_too_close_for_sampling_are_left_to_long_arithmetic():
     last = [row for row in run.certificate.rows if "time 150" in row.what]
     assert {row.route for row in last} == {"50 digits", "differences"}
     assert any("left out" in note for note in run.certificate.notes)
+
+
+def test_the_grouped_form_is_held_to_its_digits():
+    """ReLU teachers well apart: of a loss of 1e-20 six digits are asked for, and an error of 1e-4 is seen."""
+    problem = tt.Problem(
+        inputs=tt.Gaussian(20),
+        teacher=tt.TwoLayer("relu", first=np.eye(2)),
+        student=tt.TwoLayer("relu", first=[[1.0, 1e-8], [1e-9, 0.4], [-1e-8, 0.6]], trains=("first",)),
+    )
+    run = tt.descend(problem, step=1e-3, steps=3, weights=True)
+    rows = [row for row in certify(run, **FEW).rows if row.route == "50 digits"]
+    assert rows and all(row.agrees for row in rows)
+    last = [row for row in rows if row.what.startswith("loss")][-1]
+    assert 0 < last.reported < 1e-15 and last.tolerance < 2e-6 * last.reported
+    wrong = dataclasses.replace(run, dataset=run.dataset.assign(loss=run.dataset["loss"] * (1 + 1e-4)))
+    assert ("loss", "50 digits") in failing(certify(wrong, **FEW))

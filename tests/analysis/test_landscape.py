@@ -1,4 +1,4 @@
-"""Stationary points and their kinds: toys known by hand, and the landscape table of the both-layers sheet (2.6)."""
+"""Stationary points and their kinds: toys known by hand, and the landscape table of `both_layers`."""
 
 import json
 

@@ -261,6 +261,58 @@ def build(kind):
     )
 
 
+def near_the_teachers():
+    """Three students a hair from two ReLU teachers: the plain loss soon loses its digits."""
+    teacher = tt.TwoLayer("relu", first=np.eye(2))
+    student = tt.TwoLayer("relu", first=[[1.1, 0.02], [0.01, 0.5], [-0.02, 0.4]], trains=("first",))
+    problem = tt.Problem(inputs=tt.Gaussian(9), teacher=teacher, student=student)
+    start = jax.tree.map(jnp.asarray, problem.begin(0))
+    ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
+    return Loop(
+        Descent(jnp.array(0.3), ones, ("first",)),
+        population(problem, start.teacher),
+        batched=False,
+        teacher=start.teacher,
+        start=jax.tree.map(lambda leaf: leaf[None], start.student),
+        stops=np.concatenate([[0.0], np.unique(np.round(np.geomspace(1, 3000, 100)))]),
+        observables=(("loss", lambda view: view.loss), ("first", lambda view: view.weights.first)),
+        limits=Limits(jnp.array(0.0), jnp.array(0.0), jnp.array(10_000)),
+    )
+
+
+def test_a_run_takes_the_careful_loss_when_the_quick_one_is_strained(tmp_path):
+    loop = near_the_teachers()
+    assert loop.oracle is not loop.careful
+    switched = []
+    while not loop.over:
+        loop.advance()
+        switched.append(loop.oracle is loop.careful)
+        loop.save(tmp_path / f"{len(switched)}.npz")
+    assert not switched[0] and switched[-1]
+    rows = {name: np.concatenate([row[name][0] for row in loop.rows]) for name in ("loss", "first")}
+    careful = jax.vmap(lambda w: loop.careful.loss(tt.Weights(w, jnp.ones((3, 1)))))(rows["first"])
+    # Before the switch the quick loss has at least eleven digits, after it the careful one is recorded.
+    np.testing.assert_allclose(rows["loss"], careful, rtol=1e-10)
+    assert rows["loss"][-1] < 1e-6
+    # Restored on either side of the switch, the run ends bit-identical.
+    for saved in (switched.index(True), switched.index(True) + 1):
+        again = near_the_teachers()
+        again.restore(tmp_path / f"{saved}.npz")
+        again.finish()
+        np.testing.assert_array_equal(np.concatenate([row["loss"][0] for row in again.rows]), rows["loss"])
+
+
+def test_a_loss_that_overflows_ends_a_run():
+    """Weights of 1e160 are finite, their squares are not."""
+    problem = tt.Problem(
+        inputs=tt.Gaussian(5),
+        teacher=tt.TwoLayer("relu", first=[[1.0]]),
+        student=tt.TwoLayer("relu", first=[[1e160]], trains=("first",)),
+    )
+    run = tt.descend(problem, step=1e-3, steps=5)
+    assert run.stopped == (StopReason.NONFINITE,)
+
+
 def test_a_foreign_state_is_refused(tmp_path):
     build("descent").save(tmp_path / "state.npz")
     with pytest.raises(tt.BadInput, match="different run"):

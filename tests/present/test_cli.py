@@ -8,6 +8,7 @@ import typer
 import xarray as xr
 from typer.testing import CliRunner
 
+from tutelage._errors import BadInput
 from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, at_most
 from tutelage.present.cli import app
@@ -69,6 +70,7 @@ def test_papers_json_is_pure(cli):
     assert only["name"] == "tiny" and only["claims"] == 5
     detail = json.loads(cli("papers", "tiny", "--json").stdout)
     assert detail["settings"][0]["bounds"] == ">= 1, <= 1000000000000"
+    assert detail["dynamics"] == ["descent", "flow"]
     assert [claim["id"] for claim in detail["claims"]] == ["T01", "T02", "T03", "T04", "T05"]
 
 
@@ -91,6 +93,17 @@ def test_run_passes_its_options_on(cli, tmp_path):
     assert "flow" in result.stdout and "1000000" in result.stdout and "All 1 checks agree" in result.stdout
     assert xr.load_dataset(out, engine="h5netcdf").sizes["seed"] == 5
     assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_paper_runs_by_the_dynamics_it_knows(cli, registered, paper):
+    said = bad(cli("run", "tiny", "--dynamics", "sgd"))
+    assert said == "tutelage: tiny knows the dynamics descent and flow, but 'sgd' was asked for; choose one of them."
+    with pytest.raises(BadInput, match="knows the dynamics descent and flow"):
+        paper(dim=5).sgd()
+    registered(dataclasses.replace(paper, dynamics=("sgd", "descent", "flow")))
+    assert json.loads(cli("run", "tiny", "--json").stdout)["dynamics"] == "sgd"
+    assert json.loads(cli("run", "tiny", "--dynamics", "flow", "--json").stdout)["dynamics"] == "flow"
+    assert "sgd, descent, flow" in cli("papers", "tiny").stdout
 
 
 def test_a_certificate_that_disagrees_is_exit_1(cli, registered, paper):

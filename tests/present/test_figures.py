@@ -156,6 +156,14 @@ def test_fields_have_contours_and_a_colour_bar():
     assert colours.norm.vmin == -colours.norm.vmax  # both signs: white is zero
 
 
+@pytest.mark.parametrize("low", [-3.5, -4.0, -4.5])
+def test_a_field_over_decades_has_whole_decades_on_its_bar(low):
+    x = np.linspace(0.0, 1.0, 20)
+    _, bar = axes_of(fields=(Field(x, x, 10.0 ** (low * np.ones((20, 1)) * x[None, :] + 0.3), "f"),))
+    shown = [tick for tick, text in zip(bar.get_yticks(), bar.get_yticklabels(), strict=True) if text.get_text()]
+    assert {0.1, 0.01, 0.001} <= {round(tick, 12) for tick in shown}
+
+
 def test_field_levels_are_the_ticks_of_the_bar():
     x = np.linspace(0, 2, 20)
     _, bar = axes_of(fields=(Field(x, x, x[None, :] + x[:, None], "f", levels=(0.25, 1.0, 2.0)),))

@@ -126,7 +126,21 @@ def test_overview_shows_seeds_and_their_median():
     assert [s.faint for s in loss.series] == [True, True, True, False]
     np.testing.assert_allclose(loss.series[-1].y[0], 2.0)
     assert loss.xscale == "log" and loss.yscale == "log"
-    assert angle.series[-1].label == "student 7" and angle.note == "the first 8 of 12 curves"
+    # Twelve students are too many to tell apart: one band.
+    (band,) = angle.series
+    assert band.low is not None and angle.note == "median and range of 12 curves a seed"
+
+
+def test_overview_shows_the_nearest_teacher_and_no_layer_that_is_fixed():
+    dataset = run_dataset()[["loss"]]
+    angles = np.broadcast_to([0.3, 1.2], (3, 31, 2, 2))
+    dataset["overlap_angle"] = (("seed", "time", "student", "teacher"), angles)
+    dataset["second"] = (("seed", "time", "student", "output"), np.ones((3, 31, 2, 1)))
+    panels = overview(dataset).panels
+    assert [panel.title for panel in panels] == ["Loss", "Angle to the nearest teacher"]
+    assert {float(value) for series in panels[1].series for value in series.y} == {0.3}
+    dataset["second"][:, 1:] = 2.0
+    assert "Outgoing weights" in {panel.title for panel in overview(dataset).panels}
 
 
 def test_overview_of_one_seed_has_no_faint_curves():

@@ -22,6 +22,8 @@ from tutelage.problem.networks import Weights, flatten, unflatten
 EPS = float(np.finfo(float).eps)
 # A number in double precision is expected right to this part of itself, and to this part of the terms it is summed of.
 RELATIVE, OF_TERMS = 1e-10, 64 * EPS
+# What the grouped form keeps of a loss, and of a gradient, however small they are.
+GROUPED_LOSS, GROUPED_SLOPE = 1e-6, 1e-9
 # Once in a million certificates a sampling interval misses a right number.
 FALSE_ALARM = 1e-6
 # Long arithmetic takes about half a millisecond a pair of units; networks with more units are sampled only.
@@ -88,7 +90,8 @@ def by_digits(moment: Moment, direction: Weights, digits: int) -> Iterator[Check
         # Along its own direction the derivative is the norm of the gradient.
         unit = jax.tree.map(lambda leaf: np.asarray(leaf) / moment.gradient_norm, gradient)
         size, terms = precise.derivative(unit.first, unit.second)
-        tolerance = RELATIVE * size + OF_TERMS * terms
+        lost = OF_TERMS * terms
+        tolerance = RELATIVE * size + (min(lost, GROUPED_SLOPE * size) if _grouped(moment.oracle) else lost)
         yield check(f"gradient norm at {moment.name}", route, moment.gradient_norm, size, tolerance)
 
 
@@ -96,11 +99,22 @@ def _rounding(oracle: AbstractOracle, precise: Precise, loss: float, terms: floa
     """What rounding may do to a loss: a part of its terms, or of the terms of the line form where that is in use.
 
     The line form adds two squares, whose roots are summed to 1e-24 of their terms, and pairs of units off one line;
-    only those pairs can cancel.
+    only those pairs can cancel. The grouped form keeps six digits of the loss itself.
     """
+    if _grouped(oracle):
+        return min(OF_TERMS * terms, GROUPED_LOSS * abs(loss))
     if not getattr(oracle, "on_lines", False):
         return OF_TERMS * terms
     return OF_TERMS * precise.off_line() + 1e-22 * np.sqrt(abs(loss) * terms) + 1e-44 * terms
+
+
+def _grouped(oracle: AbstractOracle) -> bool:
+    """Whether the grouped form is in use and keeps its digits: it does when the teachers are well apart."""
+    if not (isinstance(oracle, PopulationOracle) and oracle.on_groups):
+        return False
+    first = np.asarray(oracle.target.first)
+    unit = first / np.linalg.norm(first, axis=1, keepdims=True)
+    return bool(np.max(np.abs(unit @ unit.T - np.eye(len(unit)))) < 0.9)
 
 
 def _precise(oracle: AbstractOracle, weights: Weights, digits: int) -> Precise | None:

@@ -20,6 +20,13 @@ Tsit5 is stable up to 3.3, but near an optimum error control alone lets the step
 stalls at the square of the tolerance. At 1.0 a decay is followed to rounding, its rate right to 1e-4.
 """
 
+STRIDE = 0.1
+"""The longest stiff step, as a part of the time elapsed.
+
+Weights that settle by a power law move ever less, until error control, which knows the size of the weights only, sees
+no reason left to follow. Steps in proportion to time keep the law's constant right to 1e-5.
+"""
+
 
 @eqx.filter_custom_jvp
 def _velocity(
@@ -88,6 +95,8 @@ class Flow(AbstractDynamics):
         proposed = jnp.where(jnp.isfinite(proposed), proposed, 0.1 * (end - start))
         # A step cut short by a recording time says nothing against the longer one that was planned.
         proposed = jnp.where(keep & (end < start + width), jnp.maximum(proposed, width), proposed)
+        if self.solver == "stiff":
+            proposed = jnp.minimum(proposed, jnp.maximum(width, STRIDE * end))
         kept = (new, end, new_solver_memory, new_memory)
         back = (y, start, solver_memory, memory)
         y, clock, solver_memory, memory = jax.tree.map(lambda a, b: jnp.where(keep, a, b), kept, back)

@@ -11,12 +11,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt64
+from jaxtyping import Array, Float, UInt32, UInt64
 from numpy.typing import NDArray
 
 Key = UInt64[Array, ""]
 
 MAX_STEPS = 2**30
+_MANY = 2048  # words that are worth a loop of their own
 _STREAM = 2  # of a seed: 0 is for starting weights, 1 for data (problem.frame.stream)
 
 
@@ -27,17 +28,26 @@ def key_of(seed: int) -> NDArray[np.uint64]:
     return np.array(sum(digit << 4 * place for place, digit in enumerate(digits)) | 1, np.uint64)
 
 
-def words(key: Key, step: Array, purpose: int, place: UInt64[Array, " count"]) -> UInt64[Array, " count"]:
+def words(key: Key, step: Array, purpose: int, place: UInt64[Array, "..."]) -> UInt64[Array, "..."]:
     """64 random bits for each place; each step has room for 4 purposes and 2^32 places."""
+    y, z, x = _rounds(key, step, purpose, place)
+    return x ^ ((_turn(x) * _turn(x) + y) >> 32)
+
+
+def short_words(key: Key, step: Array, purpose: int, place: UInt64[Array, "..."]) -> UInt32[Array, "..."]:
+    """32 random bits for each place, by one round less."""
+    return (_rounds(key, step, purpose, place)[2] >> 32).astype(jnp.uint32)
+
+
+def _rounds(key: Key, step: Array, purpose: int, place: Array) -> tuple[Array, Array, Array]:
+    """The first four rounds of the generator: two terms for a further one, and the state."""
     counter = (step.astype(jnp.uint64) << 34) + np.uint64(purpose << 32) + place
     y = counter * key
     z = y + key
     x = _turn(y * y + y)
     x = _turn(x * x + z)
     x = _turn(x * x + y)
-    last = x * x + z
-    x = _turn(last)
-    return last ^ ((x * x + y) >> 32)
+    return y, z, x * x + z
 
 
 def _turn(x: Array) -> Array:
@@ -46,13 +56,13 @@ def _turn(x: Array) -> Array:
 
 def uniforms(key: Key, step: Array, purpose: int, place: UInt64[Array, " count"]) -> Float[Array, " count"]:
     """Independent uniforms on (0, 1], in double precision."""
-    return 2.0 - _from_one_to_two(words(key, step, purpose, place), _DOUBLE)
+    return _unit(words(key, step, purpose, place), _DOUBLE)
 
 
 def normals(
-    key: Key, step: Array, purpose: int, shape: tuple[int, ...], dtype: Any = float, *, skip: Array | int = 0
+    key: Key, step: Array, purpose: int, shape: tuple[int, ...], dtype: Any = float, *, turn: Array | int = 0
 ) -> Float[Array, "..."]:
-    """Independent standard normals, without the first `skip` of this purpose.
+    """Independent standard normals; further ones of the same shape and purpose with `turn` 1, 2, ...
 
     ```python
     >>> import jax.numpy as jnp
@@ -63,17 +73,18 @@ def normals(
 
     ```
     """
-    size = math.prod(shape)
-    # Both members of a pair are computed from its words again: one simple loop is quicker than joining two results.
-    index = jnp.arange(size, dtype=jnp.uint64) + jnp.asarray(skip, jnp.uint64)
-    pair = index >> 1
-    if jnp.dtype(dtype) == jnp.float32:
-        both = words(key, step, purpose, pair)
-        one, two, form = (both >> 32).astype(jnp.uint32), both.astype(jnp.uint32), _SINGLE
-    else:
-        one, two = words(key, step, purpose, pair << 1), words(key, step, purpose, (pair << 1) + 1)
-        form = _DOUBLE
-    return _box_muller(one, two, index & np.uint64(1) == 0, form).reshape(shape)
+    half = (-(-shape[0] // 2), *shape[1:])
+    count = math.prod(half)
+    pair = jnp.arange(count, dtype=jnp.uint64).reshape(half) + jnp.asarray(turn, jnp.uint64) * np.uint64(count)
+    draw, form = (short_words, _SINGLE) if jnp.dtype(dtype) == jnp.float32 else (words, _DOUBLE)
+    members = jnp.arange(2, dtype=jnp.uint64)
+
+    def drawn(member: Array) -> Array:
+        return draw(key, step, purpose, (pair << 1) + member)
+
+    # Many words are made in a loop of two turns, and so stored: the compiler would make them again at every use.
+    one, two = jax.lax.map(drawn, members) if count >= _MANY else jax.vmap(drawn)(members)
+    return _box_muller(one, two, form).reshape(2 * half[0], *half[1:])[: shape[0]]
 
 
 class _Format:
@@ -99,6 +110,13 @@ def _from_one_to_two(bits: Array, form: _Format) -> Array:
     return jax.lax.bitcast_convert_type((bits >> spare) | form.one, form.real)
 
 
+def _unit(bits: Array, form: _Format) -> Array:
+    """Uniform on (0, 1]; in single precision from all bits, because 23 would end the normal law at 5.6."""
+    if form is _DOUBLE:
+        return 2 - _from_one_to_two(bits, form)
+    return (bits >> 1).astype(jnp.int32).astype(form.real) * form.real(2**-31) + form.real(2**-32)
+
+
 def _series(x: Array, coefficients: list[float]) -> Array:
     total = jnp.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
@@ -117,11 +135,16 @@ def _log(u: Array, form: _Format) -> Array:
     return s * _series(s * s, form.logarithm) + (power + large).astype(form.real) * form.real(math.log(2))
 
 
-def _box_muller(one: Array, two: Array, former: Array, form: _Format) -> Array:
-    """A radius from one word; from the other an angle, at most an eighth of a turn from one of the four axes."""
-    radius = jnp.sqrt(-2 * _log(2 - _from_one_to_two(one, form), form))
+def _box_muller(one: Array, two: Array, form: _Format) -> Array:
+    """A radius from one word; from the other an angle, at most an eighth of a turn from one of the four axes.
+
+    Both members of each pair, along a new first axis.
+    """
+    radius = jnp.sqrt(-2 * _log(_unit(one, form), form))
     x = (_from_one_to_two(two, form) - form.real(1.5)) / 4
     sine = x * _series(x * x, form.sine)
     cosine = _series(x * x, form.cosine)
     cosine = jnp.where(two & form.whole(1) == 0, cosine, -cosine)
+    # One loop that takes the sine or the cosine is quicker than joining the two.
+    former = jnp.array([True, False]).reshape(2, *(1 for _ in one.shape))
     return radius * jnp.where((two & form.whole(2) == 0) == former, sine, cosine)

@@ -1,14 +1,15 @@
 """Online SGD: a fresh Gaussian batch at every update, exact in law at any input dimension.
 
-A sample enters the update of unit i as `c_bi x_b`, and the coefficients `C` depend on `x_b` through its projection on
-the frame only. So the projections `U` are drawn, and the update inside the frame is `-(step/batch) C^T U`. Outside it
-is `-(step/batch) C^T G` with a Gaussian `G` of `dim - n` columns, independent of everything else. Only its Gram
-matrix is ever seen: with `F F^T = C^T C` it has the law of `F T T^T F^T`, where `T` is the triangular factor of a
+A sample enters the update of unit i as `c_ib x_b`, and the coefficients `C` depend on `x_b` through its projection on
+the frame only. So the projections `U` are drawn, and the update inside the frame is `-(step/batch) C U^T`. Outside it
+is `-(step/batch) C G` with a Gaussian `G` of `dim - n` columns, independent of everything else. Only its Gram
+matrix is ever seen: with `F F^T = C C^T` it has the law of `F T T^T F^T`, where `T` is the triangular factor of a
 Gaussian matrix (Bartlett: chi-distributed diagonal, normals below). The units then span as many new directions as `T`
 has columns, and a rotation of the space outside the teachers brings them back to the columns there are.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,11 +19,22 @@ from jaxtyping import Array, Float
 
 from tutelage.dynamics.base import AbstractDynamics, Moment
 from tutelage.dynamics.normals import Key, normals, uniforms
+from tutelage.dynamics.optimiser import Layers, vectors, widen, widened
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.networks import Weights
 
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
+
+
+class Carry(NamedTuple):
+    """What online SGD takes along: the key of the seed, and the state of an optimiser."""
+
+    key: Key
+    state: Any
 
 
 class Online(AbstractDynamics):
@@ -31,9 +43,11 @@ class Online(AbstractDynamics):
     - `step_size`, `rates`, `trains`, `schedule`: as for `Descent`.
     - `batch`: samples an update. `noise`: standard deviation of the label noise, None for none.
     - `outside`: the number of dimensions outside the frame; None if the frame is the whole space. If not None, the
-      frame has the teachers' columns first, then as many columns as there are units, and the latter turn at every
-      update: inner products with the teachers and between units have a meaning, single coordinates do not.
+      frame has the teachers' columns first, then as many columns as there are units (and vectors in the optimiser's
+      state), and the latter turn at every update: inner products with the teachers and between units have a meaning,
+      single coordinates do not.
     - `precision`: of the samples and of what is computed from them; weights are kept in double precision.
+    - `optimiser`: from optax, in place of `- step * gradient`; it gets a dictionary of the layers that train.
     """
 
     step_size: Float[Array, ""]
@@ -44,67 +58,110 @@ class Online(AbstractDynamics):
     batch: int = eqx.field(static=True)
     schedule: Callable[[Float[Array, ""]], Float[Array, ""]] | None = eqx.field(static=True, default=None)
     precision: str = eqx.field(static=True, default="float64")
+    optimiser: "GradientTransformation | None" = eqx.field(static=True, default=None)
 
     def begin(self, oracle, weights):
-        return Moment(weights, jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.uint64))
+        state = None if self.optimiser is None else self.optimiser.init(self._layers(weights))
+        return Moment(weights, jnp.zeros(()), jnp.zeros(()), Carry(jnp.zeros((), jnp.uint64), state))
 
     def seeded(self, moment, key):
-        return moment._replace(carry=key)
+        return moment._replace(carry=moment.carry._replace(key=key))
 
     def step(self, oracle, moment, limit):
         del limit  # one update is one tick: limits are whole numbers of updates
         size = self.step_size if self.schedule is None else self.step_size * self.schedule(moment.clock)
-        shape = (self.batch, moment.weights.first.shape[1])
-        inputs = normals(moment.carry, moment.clock, _INPUTS, shape, self.precision)
-        errors, slope = self._sample(oracle, moment, inputs)
-        weights = moment.weights
-        if "first" in self.trains:
-            moved = self._first(moment, inputs, errors, size * self.rates.first / self.batch)
-            weights = Weights(moved, weights.second)
-        if "second" in self.trains:
-            weights = Weights(weights.first, weights.second - size * self.rates.second / self.batch * slope)
+        gradient = self._gradient(oracle, moment)
+        extra = gradient["first"].shape[1] - moment.weights.first.shape[1] if "first" in gradient else 0
+        layers = widened(self._layers(moment.weights), extra)
+        moves, state = self._moves(layers, gradient, moment.carry.state, size, extra)
+        moved = {name: leaf + getattr(self.rates, name) * moves[name] for name, leaf in layers.items()}
+        if extra:
+            moved, state = self._turned(moved, state, extra)
+        weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
         clock = moment.clock + 1
         time = clock * size if self.schedule is None else moment.time + size
-        return Moment(weights, clock, time, moment.carry), jnp.array(True), jnp.array(False)
+        return Moment(weights, clock, time, Carry(moment.carry.key, state)), jnp.array(True), jnp.array(False)
 
     def within(self, oracle, moment, clock):
         del clock  # nothing happens between two updates: an event is seen at the update itself
         return self.step(oracle, moment, moment.clock)[0]
 
+    def _layers(self, weights: Weights) -> Layers:
+        return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}
+
+    def _gradient(self, oracle: PopulationOracle, moment: Moment) -> Layers:
+        """The gradient on a fresh batch; that of the incoming weights in the frame's columns, then in new ones."""
+        key, clock = moment.carry.key, moment.clock
+        inputs = normals(key, clock, _INPUTS, (moment.weights.first.shape[1], self.batch), self.precision)
+        errors, slope = self._sample(oracle, moment, inputs)
+        gradient = {}
+        if "first" in self.trains:
+            inside = (errors @ inputs.T).astype(float) / self.batch
+            beyond = [] if self.outside is None else [self._beyond(key, clock, errors)]
+            gradient["first"] = jnp.concatenate([inside, *beyond], axis=1)
+        if "second" in self.trains:
+            gradient["second"] = slope / self.batch
+        return gradient
+
     def _sample(self, oracle: PopulationOracle, moment: Moment, inputs: Array) -> tuple[Array, Array]:
-        """The coefficients (sample, unit) of the samples in the incoming gradient, and the outgoing gradient."""
-        one = jax.tree.map(lambda leaf: leaf.astype(self.precision), (moment.weights, oracle.target))
-        weights, target = one
-        seen = inputs @ jnp.concatenate([weights.first, target.first]).T
-        pre, taught = seen[:, : len(weights.first)], seen[:, len(weights.first) :]
-        hidden = oracle.student(pre)
-        residual = hidden @ weights.second - oracle.teacher(taught) @ target.second
+        """The coefficients (unit, sample) of the samples in the incoming gradient, and the outgoing gradient."""
+        weights, target = jax.tree.map(self._cast, (moment.weights, oracle.target))
+        # Samples along the last axis: sums over units are then sums of long rows.
+        seen = jnp.concatenate([weights.first, target.first]) @ inputs
+        pre, taught = seen[: len(weights.first)], seen[len(weights.first) :]
+        hidden = self._cast(oracle.student(pre))
+        residual = weights.second.T @ hidden - target.second.T @ self._cast(oracle.teacher(taught))
         if self.noise is not None:
-            noise = normals(moment.carry, moment.clock, _LABELS, residual.shape, self.precision)
-            residual = residual - self.noise.astype(self.precision) * noise
-        errors = oracle.student.derivative(pre) * (residual @ weights.second.T)
-        return errors, (hidden.T @ residual).astype(float)
+            noise = normals(moment.carry.key, moment.clock, _LABELS, residual.shape, self.precision)
+            residual = residual - self._cast(self.noise) * noise
+        errors = self._cast(oracle.student.derivative(pre)) * (weights.second @ residual)
+        return errors, (hidden @ residual.T).astype(float)
 
-    def _first(self, moment: Moment, inputs: Array, errors: Array, pace: Array) -> Float[Array, "unit frame"]:
-        inside = moment.weights.first - pace * (errors.T @ inputs).astype(float)
-        if self.outside is None:
-            return inside
+    def _cast(self, leaf: Array) -> Array:
+        # One operand in double precision would draw all that follows into it.
+        return leaf.astype(self.precision)
+
+    def _beyond(self, key: Key, clock: Array, errors: Array) -> Float[Array, "unit rank"]:
+        """The gradient outside the frame."""
+        assert self.outside is not None
         factor = _factor(errors).astype(float)
-        beyond = pace * factor @ bartlett(moment.carry, moment.clock, self.outside, factor.shape[1])
-        return _turned(inside, beyond)
+        return factor @ bartlett(key, clock, self.outside, factor.shape[1]) / self.batch
+
+    def _moves(self, layers: Layers, gradient: Layers, state: Any, size: Array, extra: int) -> tuple[Layers, Any]:
+        """What is added to the weights (before the rates of the layers), and the new state of the optimiser."""
+        if self.optimiser is None:
+            return {name: -size * leaf for name, leaf in gradient.items()}, None
+        leaves, structure = jax.tree.flatten(state)
+        marks = vectors(self.optimiser, layers) if extra else [False] * len(leaves)
+        leaves = [widen(leaf, extra) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
+        return self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+
+    def _turned(self, layers: Layers, state: Any, extra: int) -> tuple[Layers, Any]:
+        """Incoming weights and vectors of the state together, turned back into the columns of the frame."""
+        leaves, structure = jax.tree.flatten(state)
+        marks = () if self.optimiser is None else vectors(self.optimiser, layers)
+        places = [place for place, mark in enumerate(marks) if mark]
+        rows = jnp.concatenate([layers["first"], *(leaves[place] for place in places)])
+        first, *kept = jnp.split(_turned(rows, extra), 1 + len(places))
+        for place, leaf in zip(places, kept, strict=True):
+            leaves[place] = leaf
+        return layers | {"first": first}, jax.tree.unflatten(structure, leaves)
 
 
-def _factor(errors: Float[Array, "sample unit"]) -> Float[Array, "unit rank"]:
-    """`F` with `F F^T = C^T C`, of the fewer columns; by QR, which is right also for dead and for equal units."""
-    samples, units = errors.shape
-    return errors.T if samples <= units else jnp.linalg.qr(errors, mode="r").T
+def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:
+    """`F` with `F F^T = C C^T`, of the fewer columns; by QR, which is right also for dead and for equal units.
+
+    If units are dependent on a batch, rounding decides which of the factors is found; the law is the same with all.
+    """
+    units, samples = errors.shape
+    return errors if samples <= units else jnp.linalg.qr(errors.T, mode="r").T
 
 
-def _turned(inside: Float[Array, "unit frame"], beyond: Float[Array, "unit rank"]) -> Float[Array, "unit frame"]:
-    """Rows of `inside` and `beyond` together, turned back into the columns of the frame; teachers stay in place."""
-    teachers = inside.shape[1] - len(inside)
-    rest = jnp.concatenate([inside[:, teachers:], beyond], axis=1)
-    return jnp.concatenate([inside[:, :teachers], jnp.linalg.qr(rest.T, mode="r").T], axis=1)
+def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row frame"]:
+    """Rows without `extra` of their columns, by a rotation that leaves the teachers, who have the first, in place."""
+    teachers = rows.shape[1] - extra - len(rows)
+    rest = jnp.linalg.qr(rows[:, teachers:].T, mode="r").T
+    return jnp.concatenate([rows[:, :teachers], rest], axis=1)
 
 
 def bartlett(key: Key, step: Array, columns: Float[Array, ""], count: int) -> Float[Array, "count count"]:
@@ -124,7 +181,7 @@ def chi(key: Key, step: Array, degrees: Float[Array, " count"]) -> Float[Array, 
 
     def attempt(state):
         turn, kept, done = state
-        x = normals(key, step, _DIAGONAL, (count,), skip=turn * count)
+        x = normals(key, step, _DIAGONAL, (count,), turn=turn)
         u = uniforms(key, step, _DIAGONAL, own + turn * np.uint64(count))
         cube = (1 + width * x) ** 3
         bound = 0.5 * x**2 + centre * (1 - cube + jnp.log(jnp.where(cube > 0, cube, 1.0)))

@@ -4,7 +4,7 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from tutelage.problem.networks import Weights
 
@@ -26,6 +26,15 @@ class AbstractOracle(eqx.Module):
 
     @abc.abstractmethod
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]: ...
+
+    def quick(self) -> "AbstractOracle":
+        """The same loss in a form that compiles and runs faster, and is right wherever it is not `strained`."""
+        return self
+
+    def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+        """Whether so much of this loss or gradient has cancelled that the careful form should be asked."""
+        del weights, loss, gradient
+        return jnp.array(False)
 
 
 def assemble(

@@ -39,7 +39,11 @@ def angles(a: Rows, b: Rows) -> Angles:
     """Angles from the chords `|a - b|` or `|a + b|` of unit rows: arccos of a dot product loses half the digits."""
     sign = jnp.where(a.unit @ b.unit.T < 0, -1.0, 1.0)
     zero = (a.norm == 0)[:, None] | (b.norm == 0)[None, :]
-    square = jnp.where(zero, 2.0, _square_chords(sign, a.unit, b.unit))
+    return from_chords(sign, jnp.where(zero, 2.0, square_chords(sign, a.unit, b.unit)))
+
+
+def from_chords(sign: Float[Array, "p q"], square: Float[Array, "p q"]) -> Angles:
+    """The angles whose squared chords are given: `|a - sign b|^2` of unit rows, at most 2."""
     half = jnp.sqrt(square) / 2
     return Angles(
         sign=sign,
@@ -59,7 +63,8 @@ def gaps(a: Rows, b: Rows, sign: Float[Array, "p q"]) -> Float[Array, "p q n"]:
 _UNROLLED = 64
 
 
-def _square_chords(sign: Array, u: Array, v: Array) -> Array:
+def square_chords(sign: Float[Array, "p q"], u: Float[Array, "p n"], v: Float[Array, "q n"]) -> Float[Array, "p q"]:
+    """`|u - sign v|^2`, from the differences."""
     n = u.shape[-1]
     if n > _UNROLLED:
         return jnp.sum((u[:, None, :] - sign[:, :, None] * v[None, :, :]) ** 2, axis=-1)

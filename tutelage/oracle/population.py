@@ -1,14 +1,17 @@
 """The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from tutelage.oracle.base import AbstractOracle, assemble
+from tutelage.oracle.groups import Groups
 from tutelage.oracle.kernels import kernel
 from tutelage.oracle.lines import Lines
+from tutelage.oracle.seldom import seldom
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.networks import Weights
@@ -20,7 +23,8 @@ class PopulationOracle(AbstractOracle):
 
     With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
     piecewise-linear students is evaluated by the cancellation-free form of `oracle.lines`, so that a loss of 1e-25
-    is that and not rounding noise.
+    is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked activation
+    (ReLU, |z|, leaky ReLU), by `oracle.groups`; `quick()` leaves the latter out.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
@@ -37,10 +41,11 @@ class PopulationOracle(AbstractOracle):
     teacher: Activation = eqx.field(static=True)
     target: Weights
     accuracy: str = eqx.field(static=True)
+    careful: bool = eqx.field(static=True)
 
-    def __init__(self, *, student: Any, teacher: Any, target: Weights):
+    def __init__(self, *, student: Any, teacher: Any, target: Weights, careful: bool = True):
         self.student, self.teacher = activation(student), activation(teacher)
-        self.target = target
+        self.target, self.careful = target, careful
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
         self.accuracy = "; ".join(sorted(parts))
 
@@ -49,6 +54,15 @@ class PopulationOracle(AbstractOracle):
         """Whether the cancellation-free line form applies: a linear teacher, piecewise-linear students."""
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
         return student is not None and teacher is not None and teacher.kink == 0
+
+    @property
+    def on_groups(self) -> bool:
+        """Whether the cancellation-free grouped form applies: one piecewise-linear activation, with a kink, for all."""
+        return self.careful and self._shared_kink() is not None
+
+    def _shared_kink(self) -> PiecewiseLinear | None:
+        student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
+        return student if student is not None and student == teacher and student.kink != 0 else None
 
     def _lines(self, weights: Weights) -> Lines:
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
@@ -68,7 +82,29 @@ class PopulationOracle(AbstractOracle):
     def loss(self, weights: Weights) -> Float[Array, ""]:
         if self.on_lines:
             return self._lines(weights).loss()
-        return self.floor() - self.drop(weights)
+        plain = self.floor() - self.drop(weights)
+        unit = self._shared_kink()
+        if unit is None or not self.careful:
+            return plain
+        return seldom(self._lost_loss(unit, weights, plain), partial(_grouped_loss, unit), plain, weights, self.target)
+
+    def quick(self) -> "PopulationOracle":
+        if self._shared_kink() is None:
+            return self
+        return PopulationOracle(student=self.student, teacher=self.teacher, target=self.target, careful=False)
+
+    def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+        unit = self._shared_kink()
+        if unit is None or self.careful:
+            return jnp.array(False)
+        return self._lost_loss(unit, weights, loss) | self._lost_gradient(unit, weights, gradient)
+
+    def _lost_loss(self, unit: PiecewiseLinear, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        return loss < LOST_LOSS * 0.5 * _height(unit) * self._size(weights) ** 2
+
+    def _lost_gradient(self, unit: PiecewiseLinear, weights: Weights, gradient: Weights) -> Bool[Array, ""]:
+        size = _height(unit) * _length(weights.second) * self._size(weights)
+        return _length(gradient.first) < LOST_GRADIENT * size
 
     def floor(self) -> Float[Array, ""]:
         """The loss of the zero network, `1/2 E|f*|^2`."""
@@ -82,9 +118,22 @@ class PopulationOracle(AbstractOracle):
         met = kernel(self.student, self.teacher).value(first, self.target.first)
         return jnp.sum((out @ self.target.second.T) * met) - 0.5 * jnp.sum((out @ out.T) * own)
 
+    def _size(self, weights: Weights) -> Float[Array, ""]:
+        """A bound on `sum_u |S_u||w_u|` over students and teachers: no sum over units has larger terms."""
+        pairs = ((layer.first, layer.second) for layer in (weights, self.target))
+        return sum((_length(first) * _length(second) for first, second in pairs), jnp.zeros(()))
+
     def gradient(self, weights: Weights) -> Weights:
         if self.on_lines:
             return self._lines(weights).gradient()
+        plain = self._plain_gradient(weights)
+        unit = self._shared_kink()
+        if unit is None or not self.careful:
+            return plain
+        lost = self._lost_gradient(unit, weights, plain)
+        return seldom(lost, partial(_grouped_gradient, unit), plain, weights, self.target)
+
+    def _plain_gradient(self, weights: Weights) -> Weights:
         first, out = weights.first, weights.second
         partners = self._partners(weights)
         in_first = sum(k.pull(out @ s.T, first, rows) for k, rows, s in partners)
@@ -109,6 +158,28 @@ class PopulationOracle(AbstractOracle):
         bend = sum((k.curvature(out @ s.T, first, rows) for k, rows, s in partners), zero)
         inner = inner + _times(diagonal[:, None, :, None], bend[:, :, None, :])
         return assemble(outer, between, inner)
+
+
+LOST_LOSS, LOST_GRADIENT = 1e-5, 1e-6
+"""Where cancellation leaves less than this of the terms of a plain sum (11 digits of a loss, 10 of a gradient), the
+grouped form takes over, which costs five times as much."""
+
+
+def _grouped_loss(unit: PiecewiseLinear, weights: Weights, target: Weights) -> Float[Array, ""]:
+    return Groups(weights, target, unit).loss()
+
+
+def _grouped_gradient(unit: PiecewiseLinear, weights: Weights, target: Weights) -> Weights:
+    return Groups(weights, target, unit).gradient()
+
+
+def _height(unit: PiecewiseLinear) -> float:
+    """`E s(z)^2`: the kernel is at most that times the norms."""
+    return unit.linear**2 + unit.kink**2
+
+
+def _length(x: Float[Array, "..."]) -> Float[Array, ""]:
+    return jnp.sqrt(jnp.sum(x**2))
 
 
 def _times(factor: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -3,8 +3,9 @@
 from tutelage._errors import unknown
 from tutelage.papers.both_layers import PAPER as both_layers
 from tutelage.papers.paper import Figure, Paper, Settings
+from tutelage.papers.relu_teachers import PAPER as relu_teachers
 
-_ALL = {paper.name: paper for paper in (both_layers,)}
+_ALL = {paper.name: paper for paper in (both_layers, relu_teachers)}
 
 
 def names() -> list[str]:
@@ -27,4 +28,4 @@ def get(name: str) -> Paper:
     return _ALL[name]
 
 
-__all__ = ["Figure", "Paper", "Settings", "both_layers", "get", "names"]
+__all__ = ["Figure", "Paper", "Settings", "both_layers", "get", "names", "relu_teachers"]

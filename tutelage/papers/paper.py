@@ -1,5 +1,6 @@
 """What a paper is to the laboratory: settings, a recipe, figures and claims. A sixth paper is one more of these."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ import xarray as xr
 from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
+from tutelage.trajectory.run import Run
 
 Size = Literal["quick", "full"]
 
@@ -36,7 +38,8 @@ class Figure:
 class Paper:
     """A paper in the laboratory.
 
-    - `run(settings, seeds=..., certify=..., progress=...)` runs its default experiment and returns a `Run`.
+    - `run(settings, dynamics=..., seeds=..., certify=..., progress=...)` runs its experiment and returns a `Run`.
+    - `dynamics`: the ways to move that `run` knows; the first is the one it takes if none is asked for.
     - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
       costs only what it needs).
     """
@@ -52,6 +55,7 @@ class Paper:
     claims: tuple[Claim, ...] = ()
     figures: tuple[Figure, ...] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dynamics: tuple[str, ...] = ("descent", "flow")
 
     def __call__(self, **values: Any) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
@@ -75,6 +79,14 @@ class Paper:
                 return figure
         raise unknown(f"figure of {self.name}", id, [figure.id for figure in self.figures])
 
+    def launch(self, settings: Settings, dynamics: str | None = None, **options: Any) -> Any:
+        """Run the experiment by one of the paper's dynamics (its own if None); another is refused."""
+        chosen = self.dynamics[0] if dynamics is None else dynamics
+        if chosen not in self.dynamics:
+            known = " and ".join(filter(None, (", ".join(self.dynamics[:-1]), self.dynamics[-1])))
+            raise BadInput(f"{self.name} knows the dynamics {known}, but {chosen!r} was asked for; choose one of them.")
+        return self.run(settings, dynamics=chosen, **options)
+
     def check(
         self,
         settings: Settings | None = None,
@@ -84,11 +96,14 @@ class Paper:
         only: tuple[str, ...] = (),
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Table:
-        """Check the claims (all, or those named in `only`) and return the table."""
+        """Check the claims (all, or those named in `only`) and return the table.
+
+        A claim in several situations has an id for each, such as "P1-ANGLE:k=1"; "P1-ANGLE" names them all.
+        """
         for id in only:
-            if id not in {claim.id for claim in self.claims}:
+            if not any(_named(claim, id) for claim in self.claims):
                 raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
-        wanted = [claim for claim in self.claims if not only or claim.id in only]
+        wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
         return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
 
     def _checked(self, wanted, settings, size, seeds, progress) -> Iterator[Checked]:
@@ -101,9 +116,13 @@ class Paper:
             yield Checked(claim, finding, time.perf_counter() - start)
 
 
+def _named(claim: Claim, id: str) -> bool:
+    return id in (claim.id, claim.id.partition(":")[0])
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """A paper with its settings: run it by descent or flow, or check its claims.
+    """A paper with its settings: run it by descent, flow or online SGD, or check its claims.
 
     ```python
     >>> import tutelage as tt
@@ -125,13 +144,25 @@ class Experiment:
         """Gradient flow; options are those of `tutelage.flow`."""
         return self._run("flow", options)
 
+    def sgd(self, **options: Any) -> Any:
+        """Online SGD, for a paper that knows it; options are those of `tutelage.sgd`."""
+        return self._run("sgd", options)
+
     def check(self, **options: Any) -> Table:
         """The paper's claims at these settings; options are those of `Paper.check`."""
         return self.paper.check(self.settings, **options)
 
     def _run(self, dynamics: str, options: dict[str, Any]) -> Any:
-        result = self.paper.run(self.settings, dynamics=dynamics, **options)
+        result = self.paper.launch(self.settings, dynamics, **options)
         return replace(result, check=self.check)
+
+
+def with_phases(result: Run, paper: str, settings: Settings, phases: list[dict[str, Any]]) -> Run:
+    """The run with its phases, and with paper, settings, phases and certificate in the attributes of its Dataset."""
+    about = {"paper": paper, "paper_settings": settings.model_dump_json(), "phases": json.dumps(phases)}
+    if result.certificate is not None:
+        about["certificate"] = json.dumps(result.certificate.records())
+    return replace(result, dataset=result.dataset.assign_attrs(about), phases=phases)
 
 
 def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:

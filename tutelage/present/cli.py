@@ -84,7 +84,8 @@ def run(
     preset: Preset = None,
     seeds: Seeds = 8,
     dynamics: Annotated[
-        Literal["descent", "flow"] | None, typer.Option(help="Gradient descent or gradient flow; default: the paper's.")
+        Literal["descent", "flow", "sgd"] | None,
+        typer.Option(help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
     ] = None,
     certify: Certify = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE.nc", help="Write the trajectory as NetCDF.")] = None,
@@ -103,9 +104,8 @@ def run(
 
     chosen, settings = _configured(paper, sets, preset)
     _writable(out, figure)
-    options: dict[str, Any] = {"dynamics": dynamics} if dynamics else {}
     with Progress(quiet=quiet, title=f"running {chosen.name}") as progress:
-        done = chosen.run(settings, seeds=seeds, certify=certify, progress=progress, **options)
+        done = chosen.launch(settings, dynamics, seeds=seeds, certify=certify, progress=progress)
     if out:
         done.save(out)
     if figure:
@@ -290,6 +290,7 @@ def _details(paper: "Paper") -> dict[str, Any]:
     return _summary(paper) | {
         "settings": parameters(paper.settings),
         "presets": paper.presets,
+        "dynamics": list(paper.dynamics),
         "figures": [{"id": f.id, "title": f.title, "ours": f.ours} for f in paper.figures],
         "claims": [{key: getattr(claim, key) for key in keys} for claim in paper.claims],
     }

@@ -210,7 +210,10 @@ def _field(field: Field, axes: Axes) -> None:
     bar = axes.figure.colorbar(filled, ax=axes, pad=0.02, aspect=28)
     bar.set_label(field.label)
     bar.outline.set_visible(False)
-    if not isinstance(norm, LogNorm):
+    if isinstance(norm, LogNorm):  # matplotlib's own choice may be half decades only, which it leaves without a label
+        bar.locator = ticker.FixedLocator([level for level in levels if round(2 * math.log10(level)) % 2 == 0])
+        bar.update_ticks()
+    else:
         bar.locator = ticker.FixedLocator(levels) if field.levels else ticker.MaxNLocator(6)
         bar.formatter = ticker.FuncFormatter(_short) if field.levels else _plain()
         bar.update_ticks()

@@ -13,7 +13,7 @@ _PANELS: tuple[tuple[str, str, str, Scale, tuple[str, ...]], ...] = (
     ("gradient_norm", "Gradient", "|gradient|", "log", ()),
     ("first_norm", "Incoming weights", "|w|", "log", ("student",)),
     ("second", "Outgoing weights", "v", "linear", ("student", "output")),
-    ("overlap_angle", "Angle to the teacher", "angle [rad]", "linear", ("student", "teacher")),
+    ("overlap_angle", "Angle to the nearest teacher", "angle [rad]", "linear", ("student", "teacher")),
     ("imbalance", "Balance of the layers", "|w|² − |v|²", "linear", ("student",)),
 )
 _DASHES: tuple[Literal["solid", "dashed", "dotted"], ...] = ("solid", "dashed", "dotted")  # curves may coincide
@@ -23,23 +23,48 @@ _MOST_SEEDS = 20
 
 def overview(dataset: xr.Dataset, title: str = "Run") -> Sheet:
     """Panels for what the Dataset holds; every seed is a faint curve, and the median over seeds a strong one."""
-    panels = [_panel(dataset, *spec) for spec in _PANELS if spec[0] in dataset]
+    dataset = _nearest(dataset)
+    fixed = {"second", "imbalance"} if "second" in dataset and _constant(dataset["second"]) else set()
+    panels = [_panel(dataset, *spec) for spec in _PANELS if spec[0] in dataset and spec[0] not in fixed]
     seeds = dataset.sizes.get("seed", 1)
     caption = f"{seeds} seed{'s' if seeds != 1 else ''}; faint: single seeds; strong: median."
-    return Sheet(title, tuple(panels), columns=min(3, max(1, len(panels))), caption=caption)
+    columns = 2 if len(panels) == 4 else min(3, max(1, len(panels)))
+    return Sheet(title, tuple(panels), columns=columns, caption=caption)
+
+
+def _nearest(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the angles to several teachers the least: which teacher it is, is another picture."""
+    if dataset.sizes.get("teacher", 1) == 1 or "overlap_angle" not in dataset:
+        return dataset
+    return dataset.assign(overlap_angle=dataset["overlap_angle"].min("teacher"))
+
+
+def _constant(variable: xr.DataArray) -> bool:
+    first = variable.isel(time=0)
+    return bool(((variable == first) | variable.isnull()).all())
 
 
 def _panel(dataset: xr.Dataset, name: str, title: str, ylabel: str, scale: Scale, parts: tuple[str, ...]) -> Panel:
     variable = dataset[name]
+    parts = tuple(part for part in parts if part in variable.dims)
     curves = variable.stack(curve=parts) if parts else variable.expand_dims("curve")
-    shown = min(curves.sizes["curve"], _MOST_CURVES)
+    count = curves.sizes["curve"]
     series: list[Series] = []
-    for number in range(shown):
+    for number in range(count if count <= _MOST_CURVES else 0):
         series += _curves(curves.isel(curve=number), _label(curves, number, parts), number)
-    hidden = curves.sizes["curve"] - shown
-    note = f"the first {shown} of {shown + hidden} curves" if hidden else ""
+    note = "" if series else f"median and range of {count} curves a seed"
     time = dataset["time"].values
-    return Panel(title, "time", ylabel, tuple(series), xscale=_time_scale(time), yscale=scale, note=note)
+    return Panel(
+        title, "time", ylabel, tuple(series or [_band(curves)]), xscale=_time_scale(time), yscale=scale, note=note
+    )
+
+
+def _band(curves: xr.DataArray) -> Series:
+    """Too many curves to tell apart: their median and range, over the seeds too."""
+    values = curves.transpose(..., "time").values.reshape(-1, curves.sizes["time"])
+    reached = np.isfinite(values).any(axis=0)
+    low, middle, high = np.nanquantile(values[:, reached], [0, 0.5, 1], axis=0)
+    return line(curves["time"].values[reached], middle, colour=0, low=low, high=high)
 
 
 def _curves(variable: xr.DataArray, label: str, colour: int) -> list[Series]:

@@ -54,6 +54,7 @@ def paper(console: Console, known: Paper) -> None:
             for name, values in known.presets.items()
         ]
         grid(console, "Presets (--preset name)", ("preset", "settings"), chosen)
+    console.print(f"Dynamics (--dynamics name): {', '.join(known.dynamics)}.\n")
     drawn = [(f"[bold]{f.id}[/]", escape(f.title), "new here" if f.ours else "") for f in known.figures]
     grid(console, "Figures", ("figure", "title", ""), drawn)
     stated = [(f"[bold]{c.id}[/]", escape(c.where), escape(c.statement)) for c in known.claims]
@@ -141,10 +142,14 @@ def inline(value: Any) -> str:
     >>> from tutelage.present.terminal import inline
     >>> inline({"median": 0.25, "count": 8})
     'median 0.25, count 8'
+    >>> inline({"slope": -3.0, "error": 0.01, "points": 40})
+    '-3 ± 0.01'
 
     ```
     """
     value = plain(value)
+    if isinstance(value, dict) and {"slope", "error"} <= value.keys():  # a fitted line
+        return f"{number(value['slope'])} ± {number(value['error'])}"
     if isinstance(value, dict):
         return ", ".join(f"{_spoken(name)} {inline(each)}" for name, each in value.items())
     if isinstance(value, list):

@@ -73,7 +73,8 @@ class Activation(eqx.Module):
         return HermiteCoefficients(values, error)
 
     def _sum(self, z: ArrayLike, order: int) -> Array:
-        z = jnp.asarray(z, dtype=float)
+        z = jnp.asarray(z)
+        z = z if jnp.issubdtype(z.dtype, jnp.floating) else z.astype(float)
         return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
 
 
@@ -227,13 +228,15 @@ _W, _B = _logistic_mixture()
 
 relu = Activation("relu", (PiecewiseLinear(0.5, 0.5),), (0.0,))
 absolute = Activation("abs", (PiecewiseLinear(0.0, 1.0),), (0.0,))
+# ReLU without its linear part.
+half_absolute = Activation("half_abs", (PiecewiseLinear(0.0, 0.5),), (0.0,))
 linear = Activation("linear", (PiecewiseLinear(1.0, 0.0),))
 # The plain mathematical erf(z), not erf(z / sqrt(2)).
 erf = Activation("erf", (ErfMixture((1.0,), (1.0,)),))
 sigmoid = Activation("sigmoid", (Polynomial((0.5,)), ErfMixture(tuple((_W / 2).tolist()), tuple(_B.tolist()))))
 tanh = Activation("tanh", (ErfMixture(tuple(_W.tolist()), tuple((2 * _B).tolist())),))
 
-_NAMED = {s.name: s for s in (relu, absolute, linear, erf, sigmoid, tanh)}
+_NAMED = {s.name: s for s in (relu, absolute, half_absolute, linear, erf, sigmoid, tanh)}
 _HERMITE_NAMES = [f"he{k}" for k in range(13)]
 
 

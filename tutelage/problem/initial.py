@@ -1,10 +1,12 @@
 """Laws of initial weights, drawn in the frame so that `dim` can be anything."""
 
 import abc
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import chdtr, chdtri, ndtr
 
 from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, orthonormalise
@@ -18,8 +20,8 @@ class AbstractRows(abc.ABC):
     mean: Mean = ()
 
     @abc.abstractmethod
-    def rows(self, gaussian: Matrix, mean: Matrix) -> Matrix:
-        """Turn standard Gaussian rows into rows of this law."""
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        """Turn standard Gaussian rows, in a frame of `dim`-dimensional space, into rows of this law."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class GaussianRows(AbstractRows):
     std: float
     mean: Mean = ()
 
-    def rows(self, gaussian: Matrix, mean: Matrix) -> Matrix:
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         return self.std * gaussian + (mean if len(self.mean) else 0.0)
 
 
@@ -47,7 +49,7 @@ class SphereRows(AbstractRows):
 
     norm: float = 1.0
 
-    def rows(self, gaussian: Matrix, mean: Matrix) -> Matrix:
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         return self.norm * gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True)
 
 
@@ -57,12 +59,101 @@ class OrthonormalRows(AbstractRows):
 
     norm: float = 1.0
 
-    def rows(self, gaussian: Matrix, mean: Matrix) -> Matrix:
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         if gaussian.shape[0] > gaussian.shape[1]:
             raise BadInput(
                 f"OrthonormalRows: {gaussian.shape[0]} rows cannot be orthogonal in dim {gaussian.shape[1]}."
             )
         return self.norm * orthonormalise(gaussian)
+
+
+@dataclass(frozen=True)
+class WeakRecoveryRows(AbstractRows):
+    """Directions that already lean towards a target each: unit i is at `angle` to target i mod k, and nearly orthogonal
+    (within `zeta`) to the others.
+
+    - `std`: the norms are those of `N(0, std^2 I)` vectors, kept between half and twice `std sqrt(dim)`.
+    - `toward`: the targets, one row each, linearly independent; usually the teacher's rows.
+    - `angle`: in radians, one for all units, or the ends of an interval to draw from uniformly.
+    - `counts`: how many units lean to each target, when not equally many.
+
+    The cosine to each other target is uniform in [-sin zeta, sin zeta]; what is left of the unit vector points in a
+    uniformly random direction orthogonal to all targets, so `dim` must be larger than their number.
+
+    ```python
+    >>> import math, numpy as np, tutelage as tt
+    >>> law = tt.WeakRecoveryRows(1e-3, toward=((1.0, 0.0), (0.0, 1.0)), angle=math.pi / 3)
+    >>> teacher = tt.TwoLayer("relu", first=np.eye(2))
+    >>> start = tt.Problem(tt.Gaussian(10**8), teacher, tt.TwoLayer("relu", first=law, width=4)).begin(seed=0)
+    >>> first = start.student.first
+    >>> np.abs(np.round(first[:, :2] / np.linalg.norm(first, axis=1, keepdims=True), 1)).tolist()
+    [[0.5, 0.0], [0.0, 0.5], [0.5, 0.0], [0.0, 0.5]]
+
+    ```
+    """
+
+    std: float
+    toward: Mean
+    angle: float | tuple[float, float] = math.pi / 4
+    zeta: float = 0.01
+    counts: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self._angles
+        if not 0 <= low <= high < math.pi / 2:
+            raise BadInput(f"WeakRecoveryRows: angle is {self.angle}, but angles from 0 to below pi/2 were expected.")
+        if not 0 <= self.zeta < math.pi / 2:
+            raise BadInput(f"WeakRecoveryRows: zeta is {self.zeta}, but an angle from 0 to below pi/2 was expected.")
+        if self.counts is not None and len(self.counts) != len(self.toward):
+            raise BadInput(
+                f"WeakRecoveryRows: counts has {len(self.counts)} entries but there are {len(self.toward)} targets."
+            )
+
+    @property
+    def mean(self) -> Mean:  # type: ignore[override]
+        """The targets are given rows of the frame."""
+        return self.toward
+
+    @property
+    def _angles(self) -> tuple[float, float]:
+        return self.angle if isinstance(self.angle, tuple) else (self.angle, self.angle)
+
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        basis = np.linalg.qr(mean.T)[0]
+        inside = gaussian @ basis
+        outside = gaussian - inside @ basis.T
+        beyond = dim - len(mean)
+        if beyond < 1:
+            raise BadInput(f"WeakRecoveryRows: dim is {dim}, but more than the {len(mean)} targets was expected.")
+        cosines = self._cosines(ndtr(inside))
+        axes = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        lean = np.linalg.solve(axes @ axes.T, cosines.T).T @ axes
+        rest = 1 - np.sum(lean**2, axis=1, keepdims=True)
+        if np.any(rest < 0):
+            raise BadInput(
+                f"WeakRecoveryRows: no unit vector has these angles to all targets; lower zeta = {self.zeta}."
+            )
+        length = np.linalg.norm(outside, axis=1, keepdims=True)
+        return self.std * _chi_between(length, beyond, dim) * (lean + np.sqrt(rest) * outside / length)
+
+    def _cosines(self, uniform: Matrix) -> Matrix:
+        """The cosine of each unit to each target, from independent uniform numbers."""
+        units, targets = uniform.shape
+        own = np.arange(units) % targets if self.counts is None else np.repeat(np.arange(targets), self.counts)
+        if len(own) != units:
+            raise BadInput(f"WeakRecoveryRows: counts add up to {len(own)}, but there are {units} units.")
+        low, high = self._angles
+        cosines = math.sin(self.zeta) * (2 * uniform - 1)
+        leaning = np.arange(units), own
+        cosines[leaning] = np.cos(low + (high - low) * uniform[leaning])
+        return cosines
+
+
+def _chi_between(length: Matrix, degrees: int, dim: int) -> Matrix:
+    """From lengths with the law chi_degrees to the law chi_dim, kept between half and twice sqrt(dim)."""
+    low, high = chdtr(dim, dim / 4), chdtr(dim, 4 * dim)
+    share = low + (high - low) * chdtr(degrees, length**2)
+    return np.sqrt(np.clip(chdtri(dim, 1 - share), dim / 4, 4 * dim))
 
 
 class AbstractEntries(abc.ABC):

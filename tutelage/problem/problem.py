@@ -66,7 +66,7 @@ class Problem:
         law = student.first if isinstance(student.first, AbstractRows) else None
         frame, rows = anchor(self.inputs.dim, self._given_rows(), student.width if law else 0, full=full)
         count = self.teacher.width
-        first = law.rows(frame.gaussian(draw), rows[count:]) if law else rows[count:]
+        first = law.rows(frame.gaussian(draw), rows[count:], frame.dim) if law else rows[count:]
         second = student.second
         if isinstance(second, AbstractEntries):
             second = second.entries(draw, (student.width, student.outputs))

@@ -1,7 +1,5 @@
 """From settings to a problem and a run."""
 
-import dataclasses
-import json
 import math
 from typing import Any, Literal
 
@@ -10,6 +8,7 @@ import numpy as np
 from tutelage.experiment import descend, flow
 from tutelage.papers.both_layers.phases import phases
 from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.paper import with_phases
 from tutelage.problem.initial import AbstractEntries, ChiEntries, GaussianEntries, GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
@@ -96,8 +95,4 @@ def run(
         # Every update is recorded while that is cheap, so that phase times are exact.
         options = {"record": "all" if settings.steps <= 4000 else 2000} | options
         result = descend(problem(settings), step=settings.step, steps=settings.steps, **common, **options)
-    found = phases(result, settings)
-    about = {"paper": "both_layers", "paper_settings": settings.model_dump_json(), "phases": json.dumps(found)}
-    if result.certificate is not None:
-        about["certificate"] = json.dumps(result.certificate.records())
-    return dataclasses.replace(result, dataset=result.dataset.assign_attrs(about), phases=found)
+    return with_phases(result, "both_layers", settings, phases(result, settings))

@@ -9,25 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis.angles import angle_between
 from tutelage.papers.both_layers.constants import C4, C7
 
 Array = NDArray[np.floating]
 SIDES = np.array([1.0, -1.0])
-
-
-def angle_between(u: Array, v: Array) -> Array:
-    """The angle of vectors along the last axis, exact also near 0 and pi.
-
-    ```python
-    >>> import numpy as np
-    >>> from tutelage.papers.both_layers.two_neurons import angle_between
-    >>> float(angle_between(np.array([1.0, 0.0]), np.array([1.0, 1e-9])))
-    1e-09
-
-    ```
-    """
-    u, v = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (u, v))
-    return 2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1))
 
 
 @dataclass(frozen=True)

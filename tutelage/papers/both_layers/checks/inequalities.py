@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.analysis.claims import Claim, Finding, at_least, at_most
-from tutelage.papers.both_layers.checks.combine import all_of
+from tutelage.analysis.combine import all_of
 from tutelage.papers.both_layers.constants import (
     C2,
     C4,

@@ -4,11 +4,11 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.papers.both_layers.figures.common import combined, part
 from tutelage.papers.both_layers.laws import plateau_level
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Figure, Size
+from tutelage.trajectory.join import combined, part
 
 VALUES = (3.0, 1.0, 0.3)
 

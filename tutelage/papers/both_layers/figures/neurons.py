@@ -4,11 +4,12 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
-from tutelage.papers.both_layers.figures.common import combined, part, path, plane
+from tutelage.papers.both_layers.figures.common import path, plane
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import line_slice
 from tutelage.papers.paper import Figure, Size
+from tutelage.trajectory.join import combined, part
 
 ARROWS = (Mark("a", arrow=(0, 0, 1, 0)), Mark("-a", arrow=(0, 0, -1, 0)))
 OBSERVED = ("loss", "gradient_norm", "second")

@@ -11,7 +11,7 @@ def all_of(findings: Sequence[Finding], detail: str = "") -> Finding:
 
     ```python
     >>> from tutelage.analysis.claims import at_most
-    >>> from tutelage.papers.both_layers.checks.combine import all_of
+    >>> from tutelage.analysis.combine import all_of
     >>> all_of([at_most(0.1, 1.0), at_most(3.0, 2.0)]).measured
     3.0
 

@@ -1,0 +1,190 @@
+"""The parameters of the proof, one bound after the other (Appendix A, Theorems 6, 7 and 9), as base-10 logarithms.
+
+The admissible sigma underflows a double for almost any choice: k = 1 and eps2 = 1e-22 already give less than 1e-390.
+`o(.)` is read with the constant 1: the values here are the largest that could be meant.
+"""
+
+import math
+from dataclasses import dataclass
+
+from scipy.stats import chi2
+
+from tutelage._errors import BadInput
+
+LOG_48PI = math.log10(48 * math.pi)
+
+
+def first_phase_time(eps1: float, teachers: int, students: int) -> float:
+    """T1 in flow time: eps1^2/(100 k m) (Theorem 6).
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.chain import first_phase_time
+    >>> first_phase_time(0.5, 1, 1)
+    0.0025
+
+    ```
+    """
+    return eps1**2 / (100 * teachers * students)
+
+
+def second_phase_time(eps1: float, eps2: float, teachers: int, students: int) -> float:
+    """T2 in flow time: T1 + k/(2m) ln(1/(48 pi eps2)) (Theorem 7); needs eps2 < 1/(48 pi).
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.chain import second_phase_time
+    >>> round(second_phase_time(0.1, 1e-3, 2, 5), 4)
+    0.3784
+
+    ```
+    """
+    if not 0 < eps2 < LIMITS["T2 > T1"].value:
+        raise BadInput(f"eps2 is {eps2}, but T2 > T1 needs 0 < eps2 < 1/(48 pi) = 0.00663; pass a smaller eps2.")
+    growth = teachers / (2 * students) * math.log(1 / (48 * math.pi * eps2))
+    return first_phase_time(eps1, teachers, students) + growth
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number that eps2 must stay below for one step of the proof."""
+
+    log10: float
+    where: str
+
+    @property
+    def value(self) -> float:
+        return 10**self.log10
+
+
+LIMITS = {
+    "T2 > T1": Limit(-LOG_48PI, "Theorem 7: T2 - T1 = k/(2 eta m) ln(1/(48 pi eps2))"),
+    "H <= nv/3": Limit(-18 * math.log10(3) - math.log10(49 * math.pi), "Lemma 3: (49 pi eps2)^(1/18) <= 1/3"),
+    "eps2^0.05": Limit(-10 * math.log10(49 * math.pi), "Lemma 3: (49 pi eps2)^(1/18) <= eps2^0.05"),
+}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The bounds that follow from eps2. `power` is the constant C* of Theorem 7, which the paper leaves open.
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.chain import Chain
+    >>> Chain(teachers=1, students=1, dim=50, log10_eps2=-22.0, power=0.0).log10_sigma < -390
+    True
+
+    ```
+    """
+
+    teachers: int
+    students: int
+    dim: int
+    log10_eps2: float
+    norm: float = 1.0
+    power: float = 1.0
+
+    @property
+    def log10_eps2_bound(self) -> float:
+        """m^-60 k^-100 (Appendix A)."""
+        return -60 * math.log10(self.students) - 100 * math.log10(self.teachers)
+
+    @property
+    def log10_eps1(self) -> float:
+        """eps1^2 <= (48 pi eps2)^(C* k) eps2^2 / (64 m)."""
+        square = self.power * self.teachers * (LOG_48PI + self.log10_eps2) + 2 * self.log10_eps2
+        return (square - math.log10(64 * self.students)) / 2
+
+    @property
+    def log10_sigma(self) -> float:
+        """sigma <= eps1^(16k+2) nv / (10000 m sqrt d)."""
+        return log10_sigma(self.log10_eps1, self.teachers, self.students, self.dim, self.norm)
+
+    @property
+    def log10_eta(self) -> float:
+        """The least of the bounds of Theorems 6, 7 and 9 on the step."""
+        return log10_eta(self.log10_eps1, self.log10_sigma, self.teachers, self.students, self.dim, self.norm)
+
+    @property
+    def log10_first_steps(self) -> float:
+        """T1 in steps: eps1^2/(100 eta k m)."""
+        return 2 * self.log10_eps1 - 2 - math.log10(self.teachers * self.students) - self.log10_eta
+
+    @property
+    def log10_growth_steps(self) -> float:
+        """T2 - T1 in steps: k/(2 eta m) ln(1/(48 pi eps2)); needs eps2 < 1/(48 pi)."""
+        span = -(LOG_48PI + self.log10_eps2) * math.log(10)
+        if not span > 0:
+            raise BadInput(f"log10_eps2 is {self.log10_eps2}, but T2 > T1 needs less than {-LOG_48PI:.3f}.")
+        return math.log10(self.teachers / (2 * self.students) * span) - self.log10_eta
+
+    def holds(self) -> dict[str, bool]:
+        """Which limits on eps2 are met."""
+        met = {name: self.log10_eps2 < limit.log10 for name, limit in LIMITS.items()}
+        return {"eps2 = o(m^-60 k^-100)": self.log10_eps2 < self.log10_eps2_bound} | met
+
+    def records(self) -> list[dict[str, object]]:
+        """The chain as rows: symbol, log10, where."""
+        return [
+            {"symbol": "eps2", "log10": self.log10_eps2_bound, "where": "Appendix A: o(m^-60 k^-100)"},
+            {"symbol": "eps1", "log10": self.log10_eps1, "where": "proof of Theorem 7"},
+            {"symbol": "sigma", "log10": self.log10_sigma, "where": "Theorem 6"},
+            {"symbol": "eta", "log10": self.log10_eta, "where": "Theorems 6, 7, 9"},
+            {"symbol": "T1", "log10": self.log10_first_steps, "where": "Theorem 6, in steps"},
+            {"symbol": "T2 - T1", "log10": self.log10_growth_steps, "where": "Theorem 7, in steps"},
+        ]
+
+
+def log10_sigma(log10_eps1: float, teachers: int, students: int, dim: int, norm: float = 1.0) -> float:
+    """The largest sigma of Theorem 6 for a free eps1: eps1^(16k+2) nv / (10000 m sqrt d).
+
+    ```python
+    >>> import math
+    >>> from tutelage.papers.relu_teachers.chain import log10_sigma
+    >>> round(10 ** log10_sigma(math.log10(0.15), 3, 6, 50) / 1e-47, 1)
+    1.5
+
+    ```
+    """
+    return (16 * teachers + 2) * log10_eps1 + math.log10(norm) - 4 - math.log10(students) - math.log10(dim) / 2
+
+
+def log10_eta(
+    log10_eps1: float, log10_sigma: float, teachers: int, students: int, dim: int, norm: float = 1.0
+) -> float:
+    """The largest step: sigma sqrt(d) eps1^2/(100 k^2 nv), m eps1^2 s1^2/(k^2 nv^2) and 1/m, whichever is least."""
+    scale = log10_sigma + math.log10(dim) / 2
+    square, size = 2 * math.log10(teachers), math.log10(norm)
+    first = log10_eta_first(log10_eps1, log10_sigma, teachers, dim, norm)
+    second = math.log10(students) + 2 * log10_eps1 + 2 * (scale - math.log10(2)) - square - 2 * size
+    return min(first, second, -math.log10(students))
+
+
+def log10_eta_first(log10_eps1: float, log10_sigma: float, teachers: int, dim: int, norm: float = 1.0) -> float:
+    """The step of Theorem 6 alone: sigma sqrt(d) eps1^2/(100 k^2 nv)."""
+    return log10_sigma + math.log10(dim) / 2 + 2 * log10_eps1 - 2 - 2 * math.log10(teachers) - math.log10(norm)
+
+
+def norm_bounds(sigma: float, dim: int) -> tuple[float, float]:
+    """s1 = sigma sqrt(d)/2 and s2 = 2 sigma sqrt(d) (Lemma 1)."""
+    return sigma * math.sqrt(dim) / 2, 2 * sigma * math.sqrt(dim)
+
+
+def norm_probability(dim: int, students: int = 1) -> float:
+    """The exact chance that all of `students` Gaussian rows have norms in [s1, s2] (Lemma 1).
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.chain import norm_probability
+    >>> [round(norm_probability(d), 4) for d in (5, 10, 20)]
+    [0.9387, 0.9909, 0.9997]
+
+    ```
+    """
+    return math.exp(students * math.log1p(-_outside(dim)))
+
+
+def norm_failure(dim: int, students: int = 1) -> float:
+    """One minus `norm_probability`, with all its digits."""
+    return -math.expm1(students * math.log1p(-_outside(dim)))
+
+
+def _outside(dim: int) -> float:
+    # Both tails are kept as such: their sum is far below the spacing of doubles at 1 for large dim.
+    return float(chi2.sf(4 * dim, dim) + chi2.cdf(dim / 4, dim))

@@ -1,0 +1,211 @@
+"""Phase 1 (Theorems 3 and 6) with the literal constants of Theorem 6, in the flow to T1 = eps1^2/(100 k m)."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
+from tutelage.analysis.combine import all_of
+from tutelage.papers.relu_teachers import kernel
+from tutelage.papers.relu_teachers.chain import first_phase_time
+from tutelage.papers.relu_teachers.evidence import Evidence
+from tutelage.papers.relu_teachers.plateau import Plateau
+from tutelage.papers.relu_teachers.track import NORM, Track
+
+Array = NDArray[np.floating]
+
+
+def _each(evidence: Evidence, check: Callable[[Track], Finding], teachers: int | None = None) -> Finding:
+    """One finding of all runs with so many teachers (2 means two or more; None all)."""
+    wanted = {None: (1, math.inf), 1: (1, 1), 2: (2, math.inf)}[teachers]
+    tracks = [track for (k, _), track in evidence.literal.items() if wanted[0] <= k <= wanted[1]]
+    return all_of([_with_hypotheses(check(track), track) for track in tracks])
+
+
+def _with_hypotheses(finding: Finding, track: Track) -> Finding:
+    """The finding with what was measured of the theorem's hypotheses; it speaks of nothing if they do not hold."""
+    met = [track.assumptions(seed) for seed in range(track.seeds)]
+    ok = all(one.all for one in met)
+    text = f"k = {track.teachers}, eps1 = {track.eps1:g}, sigma = {track.sigma:.2g}: hypotheses "
+    text += "hold" if ok else "do not hold"
+    text += f" (10 k zeta/eps1^2 = {max(one.crowding for one in met):.2f}, eps1^2/zeta_i^3 = {met[0].own_ratio:.3f}). "
+    verdict = finding.verdict if ok else Verdict.NOT_APPLICABLE
+    return dataclasses.replace(finding, verdict=verdict, seeds=track.seeds, detail=text + finding.detail)
+
+
+def norms(evidence: Evidence) -> Finding:
+    def check(track: Track) -> Finding:
+        s1, s2 = track.bounds
+        upper = (s2 + 2 * track.teachers * NORM * track.time)[None, :, None]
+        growth = float(np.min(np.diff(track.norms, axis=1) / track.norms[:, 1:]))
+        low = float(np.min(track.norms / s1))
+        text = f"|w_i| over its upper bound; |w_i|/s1 >= {low:.2f}, smallest relative growth of a record {growth:.1e}."
+        return all_of([at_most(track.norms / upper, 1.0, detail=text), at_least(low, 1.0), at_least(growth, 0.0)])
+
+    return _each(evidence, check)
+
+
+def gradients(evidence: Evidence) -> Finding:
+    def check(track: Track) -> Finding:
+        slopes = [kernel.gradient(one, track.teacher) for seed in track.weights for one in seed[::4]]
+        return at_most(
+            np.linalg.norm(slopes, axis=-1) / (2 * track.teachers * NORM), 1.0, detail="|grad_i| over its bound."
+        )
+
+    return _each(evidence, check)
+
+
+def _angle_decay(track: Track, literal_end: float | None = None) -> Finding:
+    k, s2 = track.teachers, track.bounds[1]
+    left = np.sin(track.theta / 2) ** 2 - track.eps1**2
+    right = (1 + k * NORM * track.time / s2)[None, :, None] ** (-1 / (8 * k)) * left[:, :1]
+    worst = np.max((left / right)[:, 1:], axis=(0, 2))
+    broken = np.flatnonzero(worst > 1)
+    text = f"Left side over right side; it is {worst[-1]:.3g} at the end."
+    if len(broken):
+        text += f" First broken at s = {track.time[1 + broken[0]]:.2g}, T1 is {literal_end or track.time[-1]:.2g}."
+    return at_most(worst, 1.0, detail=text)
+
+
+def _angle_end(track: Track) -> Finding:
+    mean = math.degrees(Plateau(track.teachers, track.students).theta_m)
+    text = f"Largest angle at T1: {np.degrees(np.max(track.theta[:, -1])):.3g} degrees"
+    text += f"; the mean direction of the teachers is at {mean:.1f}." if track.teachers > 1 else "."
+    return at_most(track.theta[:, -1], 4 * track.eps1, detail=text)
+
+
+def balance(evidence: Evidence) -> Finding:
+    def check(track: Track) -> Finding:
+        last = track.heights[:, -1]
+        return at_most(np.max(last, axis=1) / np.min(last, axis=1), 2.0, detail="Largest h_i*/h_j* at T1.")
+
+    return _each(evidence, check)
+
+
+def _rise(track: Track) -> Finding:
+    k = track.teachers
+    late = track.within(track.time[-1] / 50)
+    rates = np.diff(track.heights[:, late], axis=1) / np.diff(track.time[late])[None, :, None]
+    low, high = ((k + math.pi - x) * NORM / (2 * math.pi) for x in (1.5, 0.5))
+    seen = Plateau(k, track.students).projection_rate
+    text = f"d h_i*/ds on [T1/50, T1] from {np.min(rates):.4f} to {np.max(rates):.4f}, allowed [{low:.4f}, {high:.4f}]"
+    text += f"; F nv/(2 pi sqrt k) = {seen:.4f}."
+    return all_of([at_least(rates, low, detail=text), at_most(rates, high)])
+
+
+def angle_decay_one(evidence: Evidence) -> Finding:
+    return _each(evidence, _angle_decay, 1)
+
+
+def angle_decay_two(evidence: Evidence) -> Finding:
+    track = evidence.literal_descent
+    found = _angle_decay(track, first_phase_time(track.eps1, track.teachers, track.students))
+    steps, step = track.dataset["step"].values[-1], track.time[-1] / track.dataset["step"].values[-1]
+    text = f"{found.detail} This is descent, {steps:.0f} steps of eta = {step:.2g}."
+    descent = _with_hypotheses(dataclasses.replace(found, detail=text), track)
+    return all_of([_each(evidence, _angle_decay, 2), descent])
+
+
+def angle_end_one(evidence: Evidence) -> Finding:
+    return _each(evidence, _angle_end, 1)
+
+
+def angle_end_two(evidence: Evidence) -> Finding:
+    return _each(evidence, _angle_end, 2)
+
+
+def rise_one(evidence: Evidence) -> Finding:
+    return _each(evidence, _rise, 1)
+
+
+def rise_two(evidence: Evidence) -> Finding:
+    return _each(evidence, _rise, 2)
+
+
+SETTING = "Theorem 6 with its own sigma and zeta = eps1^2/(10 k), flow"
+DECAY = (
+    "sin^2(theta_i*/2) - eps1^2 <= (1 + k nv s/s2)^(-1/(8k)) (sin^2(theta_i*(0)/2) - eps1^2) for s <= T1, where "
+    "theta_i* is the angle of student i to the teacher nearest at the start"
+)
+COLLAPSE = "At a teacher the others still pull with nv/4 each: students turn to the mean direction of the teachers."
+
+CLAIMS = (
+    Claim(
+        "P1-NORM",
+        "Eq. 3, 16",
+        "s1 <= |w_i| <= s2 + 2 k nv s, and |w_i| does not decrease, for s <= T1.",
+        SETTING,
+        norms,
+        explanation="The rate of growth is F nv/(2 pi), well below 2 k nv.",
+    ),
+    Claim("P1-GRAD", "Eq. 22", "|grad_i| <= 2 k nv for s <= T1.", SETTING, gradients, explanation="A loose bound."),
+    Claim(
+        "P1-ANGLE:k=1",
+        "Eq. 4, 17",
+        f"{DECAY}; one teacher.",
+        SETTING,
+        angle_decay_one,
+        must_hold=False,
+        explanation="The true law is theta ~ 1/|w| ~ 1/s.",
+    ),
+    Claim(
+        "P1-ANGLE:k=2",
+        "Eq. 4, 17",
+        f"{DECAY}; two teachers or more.",
+        f"{SETTING}, and descent with its own eta",
+        angle_decay_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation=f"The proof uses |cos theta_il| <= zeta at all times, which is assumed at s = 0 only. {COLLAPSE}",
+    ),
+    Claim(
+        "P1-END:k=1",
+        "Eq. 5, 18",
+        "theta_i*(T1) <= 4 eps1; one teacher.",
+        SETTING,
+        angle_end_one,
+        must_hold=False,
+        explanation="The true law is theta ~ 1/|w| ~ 1/s.",
+    ),
+    Claim(
+        "P1-END:k=2",
+        "Eq. 5, 18",
+        "theta_i*(T1) <= 4 eps1; two teachers or more.",
+        SETTING,
+        angle_end_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation=f"theta_i*(T1) = arccos(1/sqrt k). {COLLAPSE}",
+    ),
+    Claim(
+        "P1-BAL",
+        "Eq. 5, 19",
+        "h_i*(T1) <= 2 h_j*(T1) for all students i, j, where h_i* is the component along the first nearest teacher.",
+        SETTING,
+        balance,
+        must_hold=False,
+        explanation="All students have grown by the same amount in the same direction.",
+    ),
+    Claim(
+        "P1-RATE:k=1",
+        "Appendix D",
+        "d h_i*/ds lies in [k + pi - 1.5, k + pi - 0.5] nv/(2 pi) on [T1/50, T1]; one teacher.",
+        SETTING,
+        rise_one,
+        must_hold=False,
+        explanation="The rate is nv/2.",
+    ),
+    Claim(
+        "P1-RATE:k=2",
+        "Appendix D",
+        "d h_i*/ds lies in [k + pi - 1.5, k + pi - 0.5] nv/(2 pi) on [T1/50, T1]; two teachers or more.",
+        SETTING,
+        rise_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="The rate is F nv/(2 pi sqrt k), that of the mean direction.",
+    ),
+)

@@ -1,0 +1,241 @@
+"""Phase 2 (Theorems 4 and 7): growth of students that are said to stay on their teachers."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
+from tutelage.analysis.combine import all_of
+from tutelage.papers.relu_teachers import kernel
+from tutelage.papers.relu_teachers.evidence import EPS2, EPS2_GROWTH, Evidence, clock
+from tutelage.papers.relu_teachers.steps import linear_matrix, linear_rates
+from tutelage.papers.relu_teachers.track import NORM, Track
+
+Array = NDArray[np.floating]
+ROOM = 8 * math.pi * EPS2_GROWTH * NORM
+ETA = 0.01
+
+
+def _balance(track: Track) -> Finding:
+    # T1 supposes that the start is forgotten by then: otherwise wait until students are longer than 10 s2.
+    begin, end = clock(track.teachers)
+    window = track.within(max(begin, 10 * track.bounds[1] / NORM), end)
+    heights, sizes = track.heights[:, window], track.sizes(track.home)
+    same = track.home[:, None, :, None] == track.home[:, None, None, :]
+    ratio = np.where(same, heights[..., :, None] / heights[..., None, :], 1.0)
+    low = float(np.min(heights)) / (track.bounds[0] / 2)
+    high = float(np.max(heights * sizes[:, None])) / (2 * NORM)
+    text = f"Largest h_i*/h_j* of a group on [T1, T2]; h_i* >= {low:.3g} s1/2 and <= {high:.2f} of 2 nv/m_l."
+    # A student that leans away from its teacher has a negative h_i*: the ratio says nothing then, the bound does.
+    return all_of([at_most(ratio, 2.0, seeds=track.seeds, detail=text), at_least(low, 1.0), at_most(high, 1.0)])
+
+
+def balance_weak(evidence: Evidence) -> Finding:
+    return _balance(evidence.weak[2])
+
+
+def balance_gaussian(evidence: Evidence) -> Finding:
+    return _balance(evidence.gaussian)
+
+
+def _growth_excess(track: Track, since: float, eta: float = 0.0) -> float:
+    """How far H_l leaves the band of Eq. 7 between `since` and T2, in nv; the flow is eta = 0."""
+    ratio = track.students / track.teachers
+    start, end = clock(track.teachers)
+    window = track.within(since, since + end - start)
+    passed = (track.time[window] - since)[None, :, None]
+    upper = _power(ratio / 9, passed, eta) * NORM + ROOM
+    lower = 2 / 3 * NORM * _power(1.5 * ratio, passed, eta) - ROOM
+    missing = track.missing[:, window]
+    return float(max(np.max(missing - upper), np.max(lower - missing)))
+
+
+def _power(rate: float, time: Array, eta: float) -> Array:
+    """(1 - eta rate)^(time/eta), which is exp(-rate time) for the flow."""
+    return np.exp(-rate * time) if eta == 0 else (1 - eta * rate) ** (time / eta)
+
+
+def growth_one(evidence: Evidence) -> Finding:
+    excess = _growth_excess(evidence.parallel[(3,)], 0.0)
+    weak = _growth_excess(evidence.weak[1], clock(1)[0])
+    text = f"Largest excess over the band in nv from an aligned start; from weak recovery {weak:.2g}."
+    return at_most(max(excess, weak), 0.0, seeds=evidence.seeds, detail=text)
+
+
+def growth_two(evidence: Evidence) -> Finding:
+    groups = {counts: _growth_excess(t, 0.0, ETA) for counts, t in evidence.parallel.items() if len(counts) == 2}
+    scales = {track.sigma: _growth_excess(track, clock(2)[0]) for track in evidence.sweep.values()}
+    lowest = min(float(np.min(evidence.parallel[counts].missing)) for counts in groups)
+    text = "Largest excess over the band in nv, from an exactly aligned start (descent): "
+    text += ", ".join(f"{value:.2g} for groups {list(counts)}" for counts, value in groups.items())
+    text += "; weak recovery, balanced groups (flow): "
+    text += ", ".join(f"{value:.2g} for sigma = {sigma:g}" for sigma, value in scales.items())
+    text += f". H_l goes down to {lowest:.2g} nv, where the bound says it is positive. "
+    fastest = float(np.max(np.linalg.eigvals(linear_rates(np.ones(8))).real))
+    text += (
+        f"With 8 balanced groups the linear model itself falls at the rate {fastest:.2f} m/k, beyond the claimed 3/2."
+    )
+    return at_most([*groups.values(), *scales.values()], 0.0, seeds=evidence.seeds, detail=text)
+
+
+def linear_one(evidence: Evidence) -> Finding:
+    track = evidence.parallel[(3,)]
+    predicted = np.exp(-linear_rates([3])[0, 0] * track.time)[None, :, None] * track.missing[:, :1]
+    return at_most(
+        np.abs(track.missing - predicted), 1e-5, seeds=track.seeds, detail="Largest |H(s) - exp(-m s/2) H(0)| to T2."
+    )
+
+
+def linear_two(evidence: Evidence) -> Finding:
+    track = evidence.parallel[(3, 3)]
+    matrix, state, gap = linear_matrix([3, 3], ETA), track.missing[:, 0], 0.0
+    for step in range(1, track.missing.shape[1]):
+        state = state @ matrix.T
+        gap = max(gap, float(np.max(np.abs(track.missing[:, step] - state))))
+    text = "Largest deviation of H from the linear model, in nv, though the start is exactly aligned; "
+    text += f"the angles reach {np.degrees(np.max(track.theta)):.0f} degrees."
+    return at_most(gap, 1e-5, seeds=track.seeds, detail=text)
+
+
+def _angles(track: Track) -> Finding:
+    begun = float(np.max(track.theta[:, 0]))
+    text = f"Largest theta_i* on [T1, T2], {np.degrees(np.max(track.theta)):.3g} degrees, from {begun:.1e} = 4 eps1 "
+    text += "and no component along other teachers."
+    return at_most(track.theta, EPS2, seeds=track.seeds, detail=text)
+
+
+def angles_one(evidence: Evidence) -> Finding:
+    return _angles(evidence.aligned[1])
+
+
+def angles_two(evidence: Evidence) -> Finding:
+    return _angles(evidence.aligned[2])
+
+
+def gradients(evidence: Evidence) -> Finding:
+    findings = []
+    for k, track in evidence.weak.items():
+        window = track.within(*clock(k))
+        slopes = [kernel.gradient(one, track.teacher) for seed in track.weights[:, window] for one in seed[::3]]
+        share = np.linalg.norm(slopes, axis=-1) / (15 * k * NORM)
+        findings.append(at_most(share, 1.0, seeds=track.seeds, detail=f"k = {k}: {np.max(share):.3f} of the bound."))
+    return all_of(findings)
+
+
+def end(evidence: Evidence) -> Finding:
+    findings = []
+    for k, track in evidence.weak.items():
+        at = int(np.argmin(np.abs(track.time - clock(k)[1])))
+        share = track.norms[:, at] * track.sizes(track.home) / NORM
+        loss, bound = float(np.max(track.loss[:, at])), k**2 * EPS2_GROWTH**0.05 * NORM**2 / 2
+        text = f"k = {k}: |w_i| m_l/nv from {np.min(share):.3f} to {np.max(share):.3f} at s = T2 = {track.time[at]:.2f}"
+        text += f"; L = {loss:.2g}, allowed {bound:.2g}."
+        findings += [at_least(share, 1 / 3, seeds=track.seeds, detail=text), at_most(share, 3.0), at_most(loss, bound)]
+    return all_of(findings)
+
+
+BAND = (
+    "nv exp(-m s/(9k)) + 8 pi eps2 nv >= H_l >= 2/3 nv exp(-3 m s/(2k)) - 8 pi eps2 nv, s counted from T1, until T2, "
+    "where H_l = nv - sum of h_i* over the group of teacher l"
+)
+NEAR = "h_i* <= 2 h_j* within a group and s1/2 <= h_i* <= 2 nv/m_l on [T1, T2]"
+LINEAR = "H' = -(1/(2 pi)) Diag(m_l) (1 1^T + (pi - 1) I) H while students grow on their teachers"
+KEPT = "theta_i* <= eps2 on [T1, T2] when theta_i*(T1) <= 4 eps1, eps1^2 = (48 pi eps2)^k eps2^2/(64 m)"
+CLOCK = "T2 - T1 = k/(2m) ln(1/(48 pi eps2))"
+
+CLAIMS = (
+    Claim(
+        "P2-BAL:weak",
+        "Eq. 6",
+        f"{NEAR}; weak recovery.",
+        f"flow, k = 2, m = 6, {CLOCK}",
+        balance_weak,
+        must_hold=False,
+        explanation="The students of a group grow together.",
+    ),
+    Claim(
+        "P2-BAL:gaussian",
+        "Eq. 6",
+        f"{NEAR}; Gaussian start.",
+        f"flow, k = 2, m = 6, sigma sqrt(d) = 0.01, {CLOCK}",
+        balance_gaussian,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="Not claimed by the paper, which needs weak recovery: students that began elsewhere change groups.",
+    ),
+    Claim(
+        "P2-H:k=1",
+        "Eq. 7, 33",
+        f"{BAND}; one teacher.",
+        f"flow, m = 3, {CLOCK}, eps2 = 1.7e-11",
+        growth_one,
+        must_hold=False,
+        explanation="H = nv exp(-m s/2) lies well inside.",
+    ),
+    Claim(
+        "P2-H:k=2",
+        "Eq. 7, 33",
+        f"{BAND}; two teachers.",
+        f"descent with eta = 0.01, m = 6, {CLOCK}, eps2 = 1.7e-11; flow with small sigma",
+        growth_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="Unequal groups: the slow mode has mixed signs. Small sigma: the plateau outlasts the bound.",
+    ),
+    Claim(
+        "P2-LIN:k=1",
+        "Appendix E",
+        f"{LINEAR}; one teacher: H = exp(-m s/2) H(0).",
+        "flow from an aligned start, m = 3",
+        linear_one,
+        must_hold=False,
+        explanation="With one teacher the loss of aligned students is (H^2)/4.",
+    ),
+    Claim(
+        "P2-LIN:k=2",
+        "Appendix E",
+        f"{LINEAR}; two teachers.",
+        "descent from an exactly aligned start, m = 6, eta = 0.01",
+        linear_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="True at the first instant only: the students do not stay on their teachers.",
+    ),
+    Claim(
+        "P2-ANGLE:k=1",
+        "Eq. 8, 35",
+        f"{KEPT}; one teacher.",
+        f"flow from sigma sqrt(d) = 1e-5, m = 3, {CLOCK}, eps2 = 1e-3",
+        angles_one,
+        must_hold=False,
+        explanation="Angles fall as norms grow.",
+    ),
+    Claim(
+        "P2-ANGLE:k=2",
+        "Eq. 8, 35",
+        f"{KEPT}; two teachers.",
+        f"flow from sigma sqrt(d) = 1e-5, m = 6, {CLOCK}, eps2 = 1e-3",
+        angles_two,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="d cos theta_il/ds = nv/(4|w_i|) > 0 at an aligned student: it turns to the mean direction.",
+    ),
+    Claim(
+        "P2-GRAD",
+        "Eq. 45",
+        "|grad_i| <= 15 k nv on [T1, T2].",
+        "flow, weak recovery, k = 1 and 2",
+        gradients,
+        explanation="A loose bound.",
+    ),
+    Claim(
+        "P2-END",
+        "Corollary 2, Eq. 9",
+        "At T2, nv/(3 m_l) <= |w_i| <= 3 nv/m_l and L <= k^2 eps2^0.05 nv^2/2.",
+        "flow, weak recovery, k = 1 and 2, eps2 = 1.7e-11",
+        end,
+        must_hold=False,
+        explanation="The bound on the loss is near that of the zero network at any eps2 that doubles can hold.",
+    ),
+)

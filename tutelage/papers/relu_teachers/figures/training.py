@@ -1,0 +1,242 @@
+"""Figures 2 and 3: SGD at the paper's settings, from a Gaussian start and from one with weak recovery."""
+
+import functools
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.papers.paper import Figure, Size
+from tutelage.papers.relu_teachers import measures
+from tutelage.papers.relu_teachers.plateau import Plateau
+from tutelage.papers.relu_teachers.recipe import run
+from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.trajectory.run import Run
+
+Init = Literal["gaussian", "weak"]
+INITS: tuple[Init, ...] = ("gaussian", "weak")
+NAMES = {"gaussian": "Gaussian start", "weak": "weak recovery"}
+OBSERVED = ("loss", "gradient_norm", "first_norm", "overlap", "overlap_cos", "overlap_angle")
+SEEDS = {"quick": 1, "full": 5}
+RECORDS = 250
+# The phases whose ends are marked. The first two are ours, the last is the paper's T2.
+ENDS = {"collapse": "collapse", "escape": "escape", "growth": "growth (T2)"}
+PARTING = {"collapsed": ("collapse", "weak"), "escape (weak)": ("escape", "weak"), "(Gaussian)": ("escape", "gaussian")}
+GROWN = {"T2 (weak)": ("growth", "weak"), "T2 (Gaussian)": ("growth", "gaussian")}
+COLLAPSED = {"collapsed": ("collapse", "weak")}
+SYMBOLS = {"teachers": "k", "students": "m", "scale": "sigma", "eta": "eta"}
+
+
+class Case(NamedTuple):
+    """One column of a figure."""
+
+    teachers: int
+    students: int
+    scale: float
+    eta: float
+
+
+FIGURE_2_CASES = tuple(Case(k, m, 1e-6, 5e-4) for k, m in ((2, 20), (4, 12), (4, 20), (4, 40)))
+FIGURE_3_CASES = tuple(
+    Case(4, 20, sigma, eta) for sigma, eta in ((1e-4, 5e-4), (1e-5, 5e-4), (1e-6, 5e-4), (1e-6, 1e-3))
+)
+
+
+def compute(settings: ReluTeachersSettings, size: Size, *, cases: tuple[Case, ...]) -> xr.Dataset:
+    """Runs of all cases from both starts; dimension, norm, batch and steps are those of `settings`."""
+    rows = [xr.concat([_traces(settings, case, init, size) for init in INITS], "init") for case in cases]
+    about: dict[str, Any] = {name: ("case", [getattr(case, name) for case in cases]) for name in Case._fields}
+    about["plateau_loss"] = ("case", [_plateau(case, settings.norm).loss for case in cases])
+    about["plateau_norms"] = (
+        "case",
+        [_plateau(case, settings.norm).sum_of_norms / (case.teachers * settings.norm) for case in cases],
+    )
+    attrs: dict[str, Any] = {name: getattr(settings, name) for name in ("dim", "norm", "batch", "steps")}
+    attrs["varied"] = [name for name in Case._fields if len({getattr(case, name) for case in cases}) > 1]
+    joined = xr.concat(rows, "case").assign_coords(init=list(INITS))
+    return joined.assign(about).assign_attrs(attrs)
+
+
+def _plateau(case: Case, norm: float) -> Plateau:
+    return Plateau(case.teachers, case.students, norm)
+
+
+def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) -> xr.Dataset:
+    chosen = ReluTeachersSettings(
+        dim=settings.dim,
+        norm=settings.norm,
+        batch=settings.batch,
+        steps=settings.steps,
+        teachers=case.teachers,
+        students=case.students,
+        scale=case.scale,
+        step=case.eta,
+        init=init,
+    )
+    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=RECORDS, observables=OBSERVED)
+    data = result.dataset
+    share = data["first_norm"] * case.students / (case.teachers * settings.norm)
+    columns = {
+        **_spread("cosine", measures.nearest_cosines(data), "cosine of a student and its nearest teacher"),
+        **_spread("norm", share, "norm of a student over that at a balanced minimum"),
+        "mean_cosine": measures.mean_cosines(data).min("student"),
+        "loss": data["loss"],
+    }
+    # The cases differ in the step size, so that updates, not times, are common to them.
+    traces = xr.Dataset(columns).swap_dims(time="step").drop_vars("time")
+    return traces.assign(_ends(result, case.eta))
+
+
+def _spread(name: str, values: xr.DataArray, text: str) -> dict[str, xr.DataArray]:
+    found = {"mean": values.mean("student"), "least": values.min("student"), "most": values.max("student")}
+    return {f"{name}_{which}": part.assign_attrs(long_name=f"{text}, {which}") for which, part in found.items()}
+
+
+def _ends(result: Run, eta: float) -> dict[str, Any]:
+    """When phases end, in updates, seed by seed; nan if they do not."""
+    seeds = [int(seed) for seed in result.dataset["seed"].values]
+    table = {(row["name"], int(row["seed"])): row["end"] / eta for row in result.phases}
+    return {
+        f"{key}_end": ("seed", np.array([table.get((name, seed), np.nan) for seed in seeds]))
+        for key, name in ENDS.items()
+    }
+
+
+def sheet(dataset: xr.Dataset, *, title: str) -> Sheet:
+    """Rows: cosines, norms, loss; columns: the cases."""
+    cases = [dataset.isel(case=index) for index in range(dataset.sizes["case"])]
+    rows = [[panel(one, first=not index) for index, one in enumerate(cases)] for panel in (_cosines, _norms, _losses)]
+    panels = tuple(panel for row in rows for panel in row)
+    return Sheet(title, panels, columns=len(cases), caption=_caption(dataset))
+
+
+def _name(one: xr.Dataset, what: str) -> str:
+    """The row, and what tells the case from its neighbours."""
+    values = {symbol: one[field] for field, symbol in SYMBOLS.items() if field in one.attrs["varied"]}
+    return f"{what}: " + ", ".join(f"{symbol} = {_short(value)}" for symbol, value in values.items())
+
+
+def _short(value: xr.DataArray) -> str:
+    return f"{float(value):g}" if value >= 1 else f"{float(value):.0e}".replace("e-0", "e-")
+
+
+def _over_students(one: xr.Dataset, name: str, first: bool) -> tuple[Series, ...]:
+    """The mean over students, with a band from the least to the largest; medians over seeds."""
+    middle = one.median("seed")
+    return tuple(
+        line(
+            one["step"],
+            middle[f"{name}_mean"].sel(init=init),
+            NAMES[init] if first else "",
+            colour=colour,
+            low=middle[f"{name}_least"].sel(init=init).values,
+            high=middle[f"{name}_most"].sel(init=init).values,
+        )
+        for colour, init in enumerate(INITS)
+    )
+
+
+def _median_end(one: xr.Dataset, phase: str, init: str) -> float:
+    """nan unless the phase ended in every seed."""
+    return float(np.median(one[f"{phase}_end"].sel(init=init).values))
+
+
+def _ends_marks(one: xr.Dataset, wanted: dict[str, tuple[str, str]]) -> tuple[Mark, ...]:
+    found = {label: _median_end(one, *which) for label, which in wanted.items()}
+    return tuple(Mark(label, at=time) for label, time in found.items() if math.isfinite(time))
+
+
+def _cosines(one: xr.Dataset, *, first: bool) -> Panel:
+    level = 1 / math.sqrt(int(one.teachers))
+    return Panel(
+        _name(one, "cosine"),
+        "updates T",
+        "cosine to the nearest teacher",
+        _over_students(one, "cosine", first),
+        marks=(
+            Mark(f"mean direction, {level:.3g}", level=level),
+            *_ends_marks(one, PARTING),
+        ),
+        xscale="symlog",
+        ylim=(-0.25, 1.05),
+    )
+
+
+def _norms(one: xr.Dataset, *, first: bool) -> Panel:
+    level = float(one.plateau_norms)
+    return Panel(
+        _name(one, "norms"),
+        "updates T",
+        "|w| m / (k |v|)",
+        _over_students(one, "norm", first),
+        marks=(Mark(f"plateau, {level:.3g}", level=level), *_ends_marks(one, GROWN)),
+        xscale="symlog",
+    )
+
+
+def _losses(one: xr.Dataset, *, first: bool) -> Panel:
+    step = one["step"].values
+    low, middle, high = (one["loss"].reduce(way, "seed") for way in (np.min, np.median, np.max))
+    curves = [
+        line(
+            step[1:],
+            middle.sel(init=init)[1:],
+            NAMES[init] if first else "",
+            colour=colour,
+            low=low.sel(init=init).values[1:],
+            high=high.sel(init=init).values[1:],
+        )
+        for colour, init in enumerate(INITS)
+    ]
+    late = step[step >= step[-1] / 5]
+    end = float(middle.sel(init="weak")[-1])
+    cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=6)
+    level = float(one["plateau_loss"])
+    slopes = {init: late_slope(one, init) for init in INITS}
+    return Panel(
+        _name(one, "loss"),
+        "updates T",
+        "population loss",
+        (*curves, cubic),
+        marks=(
+            Mark(f"plateau, {level:.3g}", level=level),
+            *_ends_marks(one, COLLAPSED),
+        ),
+        xscale="log",
+        yscale="log",
+        note=f"slope over the second half: {slopes['gaussian']:.2f} (Gaussian), {slopes['weak']:.2f} (weak)",
+    )
+
+
+def late_slope(one: xr.Dataset, init: str) -> float:
+    """d ln L / d ln T fitted to the second half of the updates, the median over seeds."""
+    step = one["step"].values
+    late = step >= step[-1] / 2
+    logs = np.log(one["loss"].sel(init=init).transpose("step", "seed").values[late])
+    return float(np.median(np.polyfit(np.log(step[late]), logs, 1)[0]))
+
+
+def _caption(dataset: xr.Dataset) -> str:
+    about = dataset.attrs
+    fixed = [f"{s} = {_short(dataset[name][0])}" for name, s in SYMBOLS.items() if name not in about["varied"]]
+    reached = dataset["mean_cosine"].max("step").median("seed")
+    low, high = float(reached.min()), float(reached.max())
+    return (
+        f"Online SGD, batch {about['batch']}, d = {about['dim']}, |v| = {about['norm']:g}, {about['steps']} updates, "
+        f"{', '.join(fixed)}, {dataset.sizes['seed']} seed(s); the loss is the exact population loss. Bands: from the "
+        "least to the largest student (cosines, norms) or seed (loss). Vertical lines: detected phases. Every run "
+        "first collapses onto the mean direction of the teachers (the least cosine of a student to it reaches "
+        f"{low:.3f} to {high:.3f}) and pauses on the plateau there, which the paper's three phases do not contain."
+    )
+
+
+_TITLES = {
+    "fig2": "Figure 2: SGD for several numbers of teachers and students",
+    "fig3": "Figure 3: SGD for several scales of the start and step sizes",
+}
+FIGURES = tuple(
+    Figure(id, _TITLES[id], functools.partial(compute, cases=cases), functools.partial(sheet, title=_TITLES[id]))
+    for id, cases in (("fig2", FIGURE_2_CASES), ("fig3", FIGURE_3_CASES))
+)

@@ -1,0 +1,191 @@
+"""The slow motion within a group: students that add up to their teacher and turn towards it.
+
+Components across the teacher, `z_i = h_i y_i` with slopes y_i, follow the flow of a cubic loss at fixed shares h_i and
+`sum_i z_i = 0`. It has self-similar solutions `z = Z/s`; found here for any shares and any dimension.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
+from scipy.optimize import root
+
+from tutelage._errors import BadInput
+from tutelage.problem.frame import reduce_rows
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class SlowState:
+    """A self-similar state: `across` are the rows Z_i = s z_i of a teacher of norm 1, `constant` is L s^3.
+
+    `residual` is |Z - force(Z)|/|Z|, zero for an exact solution.
+    """
+
+    shares: Array
+    across: Array
+
+    @cached_property
+    def constant(self) -> float:
+        """C_l = L s^3 of this state."""
+        return energy(self.across, self.shares) if len(self.shares) > 1 else 0.0
+
+    @cached_property
+    def residual(self) -> float:
+        size = float(np.linalg.norm(self.across))
+        return float(np.linalg.norm(_drift(self.across, self.shares))) / size if size > 0 else 0.0
+
+    @cached_property
+    def growth(self) -> float:
+        """The largest rate per unit of ln s at which a deviation grows; 0 (rotations) if the state attracts."""
+        at, size = self.across, self.across.size
+        if len(self.shares) == 1:
+            return 0.0
+        # Central differences of a drift with bounded second derivatives: error of the order of 1e-6^2 and 1e-16/1e-6.
+        nudges = 1e-6 * np.eye(size).reshape(size, *at.shape)
+        pairs = [_drift(at + nudge, self.shares) - _drift(at - nudge, self.shares) for nudge in nudges]
+        matrix = np.stack([pair.ravel() for pair in pairs]) / 2e-6
+        return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1])
+
+    @property
+    def attracts(self) -> bool:
+        return self.growth < 1e-6
+
+
+def energy(across: ArrayLike, shares: ArrayLike) -> float:
+    """The cubic loss 1/(12 pi) sum_ab S_a S_b h_a h_b |y_a - y_b|^3 of one group, the teacher at slope 0."""
+    across, shares = np.asarray(across, float), np.asarray(shares, float)
+    slopes = across / shares[:, None]
+    gaps = np.linalg.norm(slopes[:, None] - slopes[None], axis=-1)
+    own = shares @ gaps**3 @ shares
+    met = shares.sum() * shares @ np.linalg.norm(slopes, axis=1) ** 3
+    return float((own - 2 * met) / (12 * math.pi))
+
+
+def force(across: ArrayLike, shares: ArrayLike) -> Array:
+    """The gradient of the cubic loss in z_i = h_i y_i, within sum_i z_i = 0: the slow flow is dz/ds = -force."""
+    across, shares = np.asarray(across, float), np.asarray(shares, float)
+    slopes = across / shares[:, None]
+    steps = slopes[:, None] - slopes[None]
+    pulled = np.einsum("j,ij,ijn->in", shares, np.linalg.norm(steps, axis=-1), steps)
+    held = shares.sum() * np.linalg.norm(slopes, axis=1, keepdims=True) * slopes
+    free = (pulled - held) / (2 * math.pi)
+    return free - free.mean(0)
+
+
+def slow_state(
+    shares: ArrayLike, *, dim: int | None = None, start: ArrayLike | None = None, seed: int = 0, time: float = 60.0
+) -> SlowState:
+    """The self-similar solution that the slow flow of a group reaches, for students with any shares h_i.
+
+    `Z = s z` obeys dZ/d(ln s) = Z - force(Z); it is followed for `time` in ln s from `start` (rows across the teacher,
+    (n, dim - 1); random if left out) and then polished by Newton's method. `dim` is the dimension of the inputs; by
+    default it does not bind (dim = n).
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.local import pair_constant
+    >>> from tutelage.papers.relu_teachers.slow import slow_state
+    >>> round(slow_state([0.3, 0.7]).constant, 6), round(pair_constant(0.3), 6)
+    (1.160665, 1.160665)
+
+    ```
+    """
+    shares = shares_of(shares)
+    count = len(shares)
+    columns = _columns(count, dim, start)
+    if count == 1:
+        return SlowState(shares, np.zeros((1, columns)))
+    drawn = np.random.default_rng(seed).standard_normal((count, columns)) if start is None else _rows(start)
+    begin = _unit(drawn - drawn.mean(0), shares)
+
+    def drift(_: float, flat: Array) -> Array:
+        return _drift(flat.reshape(count, columns), shares).ravel()
+
+    # The attractor is a sink of this flow: the error of the last steps is all that is left, and Newton removes it.
+    flown = solve_ivp(drift, (0.0, time), begin.ravel(), method="LSODA", rtol=1e-8, atol=1e-10)
+    polished = root(lambda flat: drift(0.0, flat), flown.y[:, -1], method="lm", tol=1e-14)
+    across = polished.x.reshape(count, columns)
+    return SlowState(shares, across - across.mean(0))
+
+
+def simplex_state(students: int) -> SlowState:
+    """The regular simplex of equal students; it attracts for at most 5 of them.
+
+    ```python
+    >>> from tutelage.papers.relu_teachers.slow import simplex_state
+    >>> [simplex_state(n).attracts for n in (3, 4, 5, 6)]
+    [True, True, True, False]
+
+    ```
+    """
+    shares = shares_of(np.ones(students))
+    if students == 1:
+        return SlowState(shares, np.zeros((1, 1)))
+    corners = np.linalg.svd(np.eye(students) - 1 / students)[0][:, : students - 1]
+    return SlowState(shares, _unit(corners - corners.mean(0), shares))
+
+
+def attractors(shares: ArrayLike, *, dim: int | None = None, starts: int = 8, seed: int = 0) -> list[SlowState]:
+    """The different self-similar states that `starts` random starts reach, by rising constant; there may be several."""
+    found = [slow_state(shares, dim=dim, seed=seed + index) for index in range(starts)]
+    distinct: list[SlowState] = []
+    for state in sorted(found, key=lambda state: state.constant):
+        if state.attracts and (not distinct or state.constant > distinct[-1].constant * (1 + 1e-6)):
+            distinct.append(state)
+    return distinct
+
+
+def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Array:
+    """The cubic loss of a group at increasing `times` after it was at `across` (n, columns), for a teacher of norm 1.
+
+    The state may be far from self-similar: this says what L is before C_l is reached. Shares are divided by their sum.
+    """
+    shares, across, times = shares_of(shares), np.asarray(across, float), np.asarray(times, float)
+
+    def drift(_: float, flat: Array) -> Array:
+        return -force(flat.reshape(across.shape), shares).ravel()
+
+    begin = across - across.mean(0)
+    tiny = 1e-12 * float(np.abs(begin).max())
+    span = (0.0, float(times[-1]))
+    flown = solve_ivp(drift, span, begin.ravel(), method="LSODA", t_eval=times, rtol=1e-9, atol=tiny)
+    return np.array([energy(flat.reshape(across.shape), shares) for flat in flown.y.T])
+
+
+def _drift(across: Array, shares: Array) -> Array:
+    """dZ/d(ln s). The constraint sum_i Z_i = 0 is imposed again: left alone, its rounding error would grow like s."""
+    inside = across - across.mean(0)
+    return inside - force(inside, shares)
+
+
+def _unit(across: Array, shares: Array) -> Array:
+    """Scaled so that the growth of |Z| stops, 3 E = |Z|^2: a start of any size takes no time to grow."""
+    size, level = float(np.sum(across**2)), energy(across, shares)
+    if not size > 0:
+        raise BadInput("slow_state: start has all students on one line with their teacher; pass different rows.")
+    return across * size / (3 * level) if level > 0 else across / math.sqrt(size)
+
+
+def shares_of(shares: ArrayLike) -> Array:
+    """Positive numbers, one a student, divided by their sum."""
+    shares = np.asarray(shares, float)
+    if shares.ndim != 1 or not shares.size or not np.all(shares > 0):
+        raise BadInput(f"The shares of a group are {shares.tolist()}; pass one positive number a student.")
+    return shares / shares.sum()
+
+
+def _rows(start: ArrayLike) -> Array:
+    """The rows of a start in their own span: n students need no more than n coordinates."""
+    return reduce_rows(np.asarray(start, float))
+
+
+def _columns(count: int, dim: int | None, start: ArrayLike | None) -> int:
+    if start is not None:
+        return _rows(start).shape[1]
+    if dim is not None and dim < 2:
+        raise BadInput(f"dim is {dim}: a student needs a direction across its teacher; pass dim >= 2.")
+    return max(1, count - 1 if dim is None else min(dim - 1, count - 1))
