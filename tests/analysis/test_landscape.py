@@ -155,7 +155,7 @@ def test_paired_minimum_of_many_outputs(outputs):
 def test_units_at_the_origin_are_not_smooth():
     neuron = landscape.classify(GROUND, ray([1, 0], [1, 0]))
     assert neuron.kind is Kind.NOT_SMOOTH
-    # The sheet: a term v f(-a, w) of degree two lets the loss fall there.
+    # A term v f(-a, w) of degree two lets the loss fall there.
     assert neuron.descent.everywhere and abs(neuron.descent.exponent - 2) < 0.05
     assert landscape.classify(GROUND, ray([1, 1], [1, 0])).kind is Kind.NOT_SMOOTH
 

@@ -67,7 +67,7 @@ def test_zero_rows_and_parallel_rows():
     assert abs(by_formula("relu", "relu", B, -B)) < 1e-15
 
 
-# Golden values of the both-layers sheet: G1 (one output) and G2 (two).
+# Golden values of `both_layers`: G1 (one output) and G2 (two).
 GOLDEN = {
     "G1": (
         [[0.7], [-0.4]], [[1, 2, -1], [-0.5, 1, 0.3]], [[1, 0, 2]], 3.436746494936686,
@@ -96,7 +96,7 @@ def test_golden_loss_and_gradient(name):
     for i, j in np.ndindex(slope.shape):
         move = np.zeros_like(slope)
         move[i, j] = 1
-        # The sheet gives twelve decimals.
+        # Twelve decimals are known.
         assert abs(precise.derivative(move, np.zeros((len(slope), precise.second.shape[1])))[0] - slope[i, j]) < 6e-13
 
 

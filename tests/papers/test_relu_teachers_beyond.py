@@ -3,10 +3,14 @@
 Runs share compiled functions, so most figures use the same k, m and number of seeds. Seeds are fixed: nothing flickers.
 """
 
+import math
+
+import jax
 import numpy as np
 import pytest
 import xarray as xr
 
+import tutelage as tt
 from tutelage.papers.relu_teachers.figures import beyond
 from tutelage.papers.relu_teachers.figures.beyond import absolute, balance, common, few, gaussian, outer, teachers
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -104,3 +108,16 @@ def test_two_students_of_four_teachers_copy_one_and_average_three():
 def test_every_entry_is_a_figure_of_its_own():
     names = [figure.id for figure in beyond.FIGURES]
     assert len(set(names)) == 6 and all(figure.ours for figure in beyond.FIGURES)
+
+
+def test_eight_students_of_eight_teachers_can_rest_above_zero():
+    """The strict local minimum of the gallery page: seven students lean to the eighth teacher, one points away."""
+    axes = np.eye(8)
+    lean = math.cos(0.23) * axes[:7] + math.sin(0.23) * axes[7]
+    first = np.vstack([lean, 0.78 * (0.2 * axes[:7].sum(0) - 0.84 * axes[7])])
+    student = tt.TwoLayer("relu", first=first, trains=("first",))
+    problem = tt.Problem(tt.Gaussian(8), tt.TwoLayer("relu", first=axes), student)
+    run = tt.descend(problem, step=0.3, steps=4000, record=20, observables=("loss",))
+    assert float(run.loss[0, -1]) == pytest.approx(0.021508, abs=5e-7)
+    hessian = np.asarray(run.oracle.hessian(jax.tree.map(lambda leaf: leaf[0], run.final)))
+    assert np.linalg.eigvalsh(hessian[8:, 8:])[0] == pytest.approx(0.0213, abs=5e-5)

@@ -169,6 +169,7 @@ PLANTED = {
     "P3-NORM:weak": {"weak": each(scaled("first_norm", 5.0))},
     "P3-NORM:gaussian": {"gaussian": weak_instead},
     "P3-GROUP:weak": {"weak": lambda old, _: {2: other_groups(old[2])}},
+    "P3-GROUP:uneven": {"uneven": weak_instead},
     "P3-GROUP:gaussian": {"gaussian": weak_instead},
     "PATH": {"weak": each(scaled("gradient_norm", 2.0))},
     "LOJ": {"weak": each(scaled("gradient_norm", 0.5))},

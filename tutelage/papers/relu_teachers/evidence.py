@@ -191,6 +191,12 @@ class Evidence:
         """A Gaussian start with k = 2: no weak recovery."""
         return self.flow(self.start(2, LONG, init="gaussian"), self._long_times(2))
 
+    @cached_property
+    def uneven(self) -> Track:
+        """Weak recovery of k = 2 with one student on one side and five on the other, as Assumption 3 allows."""
+        times = np.concatenate([np.geomspace(1e-5, 0.05, 20), np.linspace(0.1, 30, 60), np.geomspace(31, 1e4, 20)])
+        return self.flow(self.start(2, LONG, counts=(1, 5)), times)
+
     def _long_times(self, teachers: int) -> Array:
         """Dense in s to 10, where H and the plateau are seen, then 32 times a decade."""
         decades = round(32 * (math.log10(self.sizes.until) - 1))

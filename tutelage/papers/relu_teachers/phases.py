@@ -140,17 +140,17 @@ def _escape(time: np.ndarray, spread: np.ndarray, begin: int, left: Crossing, ap
 
 
 def local_phase(one: xr.Dataset) -> list[Phase]:
-    """Where `|grad|^2/(3 L^(4/3))` stays within 10 % of its last value, if that lasts for a factor 3 in time and the
-    loss falls nearly as s^-3 there."""
+    """Where `|grad|^2/(3 L^(4/3))` stays within 10 % of its last value, if that lasts for a factor 3 in time and most
+    of the loss is gone."""
     valid = np.isfinite(one["loss"].values) & (one["loss"].values > 0)
     if not valid.any():
         return []
     time, rate = one["time"].values, measures.cubic_rate(one).values
     end = int(np.flatnonzero(valid)[-1])
     begun = crossing(time, np.abs(rate - rate[end]) <= 0.1 * rate[end], valid=valid)
-    # -d ln L / d ln s = s |grad|^2 / L of the flow; far from 3 the rate is that of something else.
-    exponent = time[end] * one["gradient_norm"].values[end] ** 2 / one["loss"].values[end]
-    if begun is None or time[end] < 3 * begun.time or exponent < 2:
+    loss = one["loss"].values
+    # A run that has hardly moved has a constant rate too; the exponent itself tends to 3 only slowly, as 3 s/(s0 + s).
+    if begun is None or time[end] < 3 * begun.time or loss[end] > 0.01 * loss[0]:
         return []
-    text = f"loss = (c s)^-3 with c = {rate[end]:.4g}"
+    text = f"loss = (c (s + s0))^-3 with c = {rate[end]:.4g}"
     return [Phase("local", begun.time, float(time[end]), text, uncertainty=begun.uncertainty)]

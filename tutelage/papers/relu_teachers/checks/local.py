@@ -1,5 +1,6 @@
 """Phase 3 (Theorems 2, 5, 8 and 9, Lemmas 4 to 7): local convergence, its exact constant, and what the proof uses."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -94,6 +95,14 @@ def _groups(track: Track) -> Finding:
 
 def groups_weak(evidence: Evidence) -> Finding:
     return _groups(evidence.weak[2])
+
+
+def groups_uneven(evidence: Evidence) -> Finding:
+    track = evidence.uneven
+    found = _groups(track)
+    sizes = sorted({tuple(sorted(np.bincount(row, minlength=2))) for row in np.asarray(track.now)})
+    ends = ", ".join("+".join(map(str, size)) for size in sizes)
+    return dataclasses.replace(found, detail=f"{found.detail} The start 1+5 ends as {ends}.")
 
 
 def groups_gaussian(evidence: Evidence) -> Finding:
@@ -247,6 +256,16 @@ CLAIMS = (
         groups_weak,
         must_hold=False,
         explanation="What is left of the first lean survives the collapse to the mean direction.",
+    ),
+    Claim(
+        "P3-GROUP:uneven",
+        "Sections 1, 3",
+        f"{OWN}; weak recovery with groups of one and five, which Assumption 3 allows.",
+        "flow, k = 2, m = 6, sigma sqrt(d) = 0.01",
+        groups_uneven,
+        must_hold=False,
+        expected=Verdict.FAILS,
+        explanation="Teachers share the students out anew when they part: the lone side takes over a student.",
     ),
     Claim(
         "P3-GROUP:gaussian",
