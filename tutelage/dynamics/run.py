@@ -213,12 +213,18 @@ class Loop:
         self.careful, self.oracle = oracle, oracle.quick()
         self.teacher, self.start, self.stops = teacher, start, np.asarray(stops, float)
         self.observables, self.events, self.limits = observables, tuple(events), limits
-        self.chunk = 16 if len(self.stops) <= 1024 else 256
         self.position = 0
         self.rows: list[dict[str, NDArray]] = []
         keys = np.zeros(len(start.first), np.uint64) if keys is None else keys
         self.state = _prepare(dynamics, self.events, self.oracle, batched, teacher, start, jnp.asarray(keys))
         self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
+
+    @property
+    def chunk(self) -> int:
+        """How many recording times the next chunk has: few while it may have to be done again with the careful form."""
+        if self.oracle is not self.careful and not isinstance(self.dynamics, Flow):
+            return 4
+        return 16 if len(self.stops) <= 1024 else 256
 
     @property
     def over(self) -> bool:
