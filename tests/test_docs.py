@@ -41,7 +41,7 @@ def run(source: str) -> None:
 GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*.md"))
 
 
-@pytest.mark.parametrize("page", ["getting-started.md", "extending.md", *GALLERY])
+@pytest.mark.parametrize("page", ["getting-started.md", "extending.md", "papers/relu_teachers.md", *GALLERY])
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):
