@@ -252,11 +252,12 @@ def test_seeds_are_streams_of_their_own():
     np.testing.assert_array_equal(whole.final.second, sparse.final.second)
 
 
-def test_chunks_saving_and_restoring_change_nothing(tmp_path):
+def test_chunks_saving_and_restoring_change_nothing(tmp_path, monkeypatch):
     whole, other, resumed = build(), build(), build()
     whole.finish()
-    other.chunk = 7
-    other.finish()
+    with monkeypatch.context() as longer:
+        longer.setattr(Loop, "chunk", 7)
+        other.finish()
     for _ in range(2):
         resumed.advance()
     resumed.save(tmp_path / "state.npz")
