@@ -359,26 +359,25 @@ def test_bits_are_those_of_the_published_generator():
 
 def squares32(counter, key):
     """Widynski's four rounds in plain integers."""
-    mask = 2**64 - 1
-    x = y = counter * key & mask
-    z = (y + key) & mask
-    for term in (y, z, y):
-        x = (x * x + term) & mask
-        x = (x >> 32 | x << 32) & mask
-    return ((x * x + z) & mask) >> 32
+    return rounds(counter, key)[2] >> 32
 
 
 def squares64(counter, key):
     """Widynski's five rounds in plain integers."""
+    y, mask, x = rounds(counter, key)
+    turned = (x >> 32 | x << 32) & mask
+    return x ^ (((turned * turned + y) & mask) >> 32)
+
+
+def rounds(counter, key):
+    """The first term, the mask of 64 bits, and the state after four rounds."""
     mask = 2**64 - 1
     x = y = counter * key & mask
     z = (y + key) & mask
     for term in (y, z, y):
         x = (x * x + term) & mask
         x = (x >> 32 | x << 32) & mask
-    t = x = (x * x + z) & mask
-    x = (x >> 32 | x << 32) & mask
-    return t ^ (((x * x + y) & mask) >> 32)
+    return y, mask, (x * x + z) & mask
 
 
 def test_chi_variables():
