@@ -12,6 +12,7 @@ from tutelage._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tutelage import papers as papers
+    from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
     from tutelage.experiment import descend as descend
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
     from tutelage.experiment import sgd as sgd
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
+    from tutelage.oracle.mixture import MixtureOracle as MixtureOracle
     from tutelage.oracle.population import PopulationOracle as PopulationOracle
     from tutelage.problem.activations import Activation as Activation
     from tutelage.problem.activations import activation as activation
     from tutelage.problem.initial import ChiEntries as ChiEntries
     from tutelage.problem.initial import GaussianEntries as GaussianEntries
     from tutelage.problem.initial import GaussianRows as GaussianRows
+    from tutelage.problem.initial import MixtureRows as MixtureRows
     from tutelage.problem.initial import OrthonormalRows as OrthonormalRows
     from tutelage.problem.initial import SphereRows as SphereRows
     from tutelage.problem.initial import WeakRecoveryRows as WeakRecoveryRows
     from tutelage.problem.inputs import Gaussian as Gaussian
+    from tutelage.problem.mixture import Mixture as Mixture
     from tutelage.problem.networks import TwoLayer as TwoLayer
     from tutelage.problem.networks import Weights as Weights
     from tutelage.problem.problem import Problem as Problem
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "papers": "",
+    "Crossings": "dynamics.events",
     "Event": "dynamics.events",
     "below": "dynamics.events",
     "descend": "experiment",
@@ -45,16 +50,19 @@ _HOME = {
     "sgd": "experiment",
     "EmpiricalOracle": "oracle.empirical",
     "kernel": "oracle.kernels",
+    "MixtureOracle": "oracle.mixture",
     "PopulationOracle": "oracle.population",
     "Activation": "problem.activations",
     "activation": "problem.activations",
     "ChiEntries": "problem.initial",
     "GaussianEntries": "problem.initial",
     "GaussianRows": "problem.initial",
+    "MixtureRows": "problem.initial",
     "OrthonormalRows": "problem.initial",
     "SphereRows": "problem.initial",
     "WeakRecoveryRows": "problem.initial",
     "Gaussian": "problem.inputs",
+    "Mixture": "problem.mixture",
     "TwoLayer": "problem.networks",
     "Weights": "problem.networks",
     "Problem": "problem.problem",

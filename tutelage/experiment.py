@@ -15,17 +15,18 @@ from tutelage._errors import BadInput, unknown
 from tutelage.analysis.certificates import certify as certify_run
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.descent import Descent
-from tutelage.dynamics.events import Event
+from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.normals import MAX_STEPS, key_of
 from tutelage.dynamics.optimiser import check_lawful, vectors
 from tutelage.dynamics.run import Limits, Loop, Progress
 from tutelage.dynamics.stochastic import Online
 from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.empirical import EmpiricalOracle, draw
+from tutelage.oracle.empirical import draw, empirical
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
-from tutelage.problem.networks import Weights, host_weights
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import host_weights
 from tutelage.problem.problem import Problem, Start
 from tutelage.trajectory.dataset import to_dataset
 from tutelage.trajectory.observables import Observe, chosen
@@ -53,6 +54,7 @@ def descend(
     observe: Observe | None = None,
     weights: bool = False,
     events: Sequence[Event] = (),
+    crossings: Sequence[Crossings] = (),
     stop_loss: float = 0.0,
     stop_gradient: float = 1e-14,
     certify: bool = False,
@@ -67,7 +69,7 @@ def descend(
     - `record`: how many log-spaced updates to record, "all", or the updates themselves.
     - `observables`: names to record (all the standard ones if None); `observe`: your own, `{"name": function of a
       View}`; `weights`: record the weights as well.
-    - `events`: times to note, or to stop at.
+    - `events`: times to note, or to stop at; `crossings`: whole arrays of thresholds to note the times of.
     - `stop_loss`, `stop_gradient`: a run has converged when, at a recording time, its loss is at most `stop_loss` (if
       that is positive) or its gradient at most `stop_gradient` times the norm of the weights.
     - `certify`: check the reported numbers by an independent route; the result is in `run.certificate`.
@@ -88,7 +90,7 @@ def descend(
     asked = dict(locals())
     _positive("step", step)
     _positive("steps", steps)
-    dynamics = Descent(jnp.asarray(float(step)), _rates(rates), problem.student.trains, schedule)
+    dynamics = Descent(jnp.asarray(float(step)), problem.student.rates(rates), problem.student.layers, schedule)
     stops = _whole_stops(record, int(steps))
     about = {"dynamics": "descent", "step": float(step), "steps": int(steps)}
     return _execute(descend, asked, dynamics, stops, about, cap=int(steps) + 1)
@@ -107,10 +109,11 @@ def flow(
     observe: Observe | None = None,
     weights: bool = False,
     events: Sequence[Event] = (),
+    crossings: Sequence[Crossings] = (),
     stop_loss: float = 0.0,
     stop_gradient: float = 1e-14,
-    solver: Literal["auto", "explicit", "stiff"] = "auto",
-    rtol: float = 1e-8,
+    solver: Literal["auto", "explicit", "stabilised", "stiff"] = "auto",
+    rtol: float | None = None,
     max_steps: int = 1_000_000,
     certify: bool = False,
     progress: Progress | None = None,
@@ -119,9 +122,11 @@ def flow(
 
     - `record`: how many log-spaced times to record, or the times themselves; `first`: the first of the log-spaced
       times after 0 (default `until / 1e6`, at most 0.01).
-    - `solver`: "explicit" (Tsit5), "stiff" (Kvaerno5 with the exact Jacobian), or "auto": explicit, changed to stiff
-      when the measured curvature asks for it.
-    - `rtol`: relative error per step. `max_steps`: the cap on solver steps of a seed.
+    - `solver`: "explicit" (Tsit5), "stabilised" (RKC2, explicit with long steps), "stiff" (Kvaerno5 with the exact
+      Jacobian), or "auto": explicit, changed to stiff when the measured curvature asks for it; a mixture, or a network
+      of more than 800 weights, is given to the stabilised solver.
+    - `rtol`: relative error per step, 1e-8 if not given (1e-6 for the stabilised solver).
+    - `max_steps`: the cap on solver steps of a seed.
     - The other arguments are those of `descend`.
 
     ```python
@@ -139,11 +144,12 @@ def flow(
     """
     asked = dict(locals())
     _positive("until", until)
+    if solver not in ("auto", "explicit", "stabilised", "stiff"):
+        raise unknown("solver", solver, ["auto", "explicit", "stabilised", "stiff"])
+    start = _first_solver(problem) if solver == "auto" else solver
+    rtol = (1e-6 if start == "stabilised" else 1e-8) if rtol is None else rtol
     _positive("rtol", rtol)
-    if solver not in ("auto", "explicit", "stiff"):
-        raise unknown("solver", solver, ["auto", "explicit", "stiff"])
-    start = "explicit" if solver == "auto" else solver
-    dynamics = Flow(jnp.asarray(float(rtol)), _rates(rates), problem.student.trains, start)
+    dynamics = Flow(jnp.asarray(float(rtol)), problem.student.rates(rates), problem.student.layers, start)
     stops = _time_stops(record, float(until), first)
     about = {"dynamics": "flow", "until": float(until), "rtol": float(rtol), "solver": solver}
     return _execute(flow, asked, dynamics, stops, about, cap=max_steps, auto=solver == "auto")
@@ -166,6 +172,7 @@ def sgd(
     observe: Observe | None = None,
     weights: bool = False,
     events: Sequence[Event] = (),
+    crossings: Sequence[Crossings] = (),
     stop_loss: float = 0.0,
     stop_gradient: float = 0.0,
     certify: bool = False,
@@ -215,10 +222,10 @@ def sgd(
     outside = _outside(problem, law, optimiser)
     dynamics = Online(
         step_size=jnp.asarray(size),
-        rates=_rates(rates),
+        rates=problem.student.rates(rates),
         noise=jnp.asarray(float(problem.noise)) if problem.noise else None,
         outside=jnp.asarray(float(outside)) if outside else None,
-        trains=problem.student.trains,
+        trains=problem.student.layers,
         batch=int(batch),
         schedule=schedule,
         precision=dtype,
@@ -243,7 +250,9 @@ def _execute(
     """Run what `verb` was asked for, by `dynamics`, recording at `stops`."""
     began = time.perf_counter()
     problem, seeds = asked["problem"], _seed_list(asked["seeds"])
-    measured = chosen(asked["observables"], asked["observe"] or {}, weights=asked["weights"] or asked["certify"])
+    measured = chosen(
+        problem, asked["observables"], asked["observe"] or {}, weights=asked["weights"] or asked["certify"]
+    )
     start, oracle, batched = _stage(problem, seeds, asked.get("data"), asked.get("law"), asked.get("optimiser"))
     loop = Loop(
         dynamics,
@@ -254,6 +263,7 @@ def _execute(
         stops=stops,
         observables=tuple((o.name, o.measure) for o in measured),
         events=asked["events"],
+        crossings=asked["crossings"],
         limits=Limits(jnp.asarray(asked["stop_loss"]), jnp.asarray(asked["stop_gradient"]), jnp.asarray(cap)),
         auto=auto,
         keys=np.stack([key_of(seed) for seed in seeds]),
@@ -279,6 +289,13 @@ def _execute(
     return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
 
 
+def _first_solver(problem: Problem) -> str:
+    """Where no Hessian can be afforded, long runs need stages in place of factorisations."""
+    student, vectors = problem.student, problem.student.rows + problem.teacher.rows
+    weights = student.rows * min(vectors, problem.inputs.dim) + student.width * student.outputs
+    return "stabilised" if isinstance(student, Mixture) or weights > Loop.LARGEST_HESSIAN else "explicit"
+
+
 def _stage(
     problem: Problem,
     seeds: list[int],
@@ -301,7 +318,7 @@ def _stage(
     x, y = (np.asarray(part, float) for part in data)
     if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
         raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")
-    return start, EmpiricalOracle(student=problem.student.activation, x=x, y=y), False
+    return start, empirical(problem, x, y), False
 
 
 def _settled(problem: Problem, start: Start, kept: int) -> Start:
@@ -319,7 +336,7 @@ def _kept(problem: Problem, start: Start, optimiser: "GradientTransformation | N
 
 def _training(problem: Problem, start: Start) -> dict[str, Any]:
     """The layers that an optimiser is given."""
-    return {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.trains}
+    return {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.layers}
 
 
 def _outside(problem: Problem, law: str, optimiser: "GradientTransformation | None") -> int:
@@ -368,6 +385,9 @@ def _gather(loop: Loop, measured, seeds: list[int], settings: dict[str, Any]) ->
     if loop.events:
         extra["event_time"] = xr.Variable(("seed", "event"), loop.event_times, {"long_name": "time of the event"})
         extra["event"] = xr.Variable("event", [event.name for event in loop.events])
+    for crossing, crossed in zip(loop.crossings, loop.state.crossed, strict=True):
+        about = {"long_name": crossing.long_name or f"time of {crossing.name}"}
+        extra[crossing.name] = xr.Variable(("seed", *crossing.dims), np.asarray(crossed), about)
     settings = settings | {"solver": getattr(loop.dynamics, "solver", settings["dynamics"])}
     return to_dataset(
         rows, measured, seeds=np.asarray(seeds), clock=clock, time=times, extra=extra, settings=settings
@@ -385,15 +405,6 @@ def _samples(data: Data) -> int:
     if data is None:
         return 0
     return data if isinstance(data, int) else len(np.asarray(data[1]))
-
-
-def _rates(rates: dict[str, float] | None) -> Weights:
-    given = {"first": 1.0, "second": 1.0}
-    for layer, value in (rates or {}).items():
-        if layer not in given:
-            raise unknown("layer", layer, given)
-        given[layer] = float(value)
-    return Weights(jnp.asarray(given["first"]), jnp.asarray(given["second"]))
 
 
 def _positive(name: str, value: float) -> None:

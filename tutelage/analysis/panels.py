@@ -32,13 +32,17 @@ class Series:
 
 @dataclass(frozen=True)
 class Field:
-    """A function on a grid, drawn as filled contours with a colour bar: `values[i, j]` at `(x[j], y[i])`."""
+    """A function on a grid, drawn as filled contours with a colour bar: `values[i, j]` at `(x[j], y[i])`.
+
+    `cells`: a table instead, each entry a cell of one colour.
+    """
 
     x: NDArray[np.floating]
     y: NDArray[np.floating]
     values: NDArray[np.floating]
     label: str
     levels: tuple[float, ...] = ()
+    cells: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from tutelage.analysis.precise import Precise, parts, value
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.geometry import angles, rows
+from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.activations import Activation
+from tutelage.problem.hidden import AbstractHidden
 from tutelage.problem.networks import Weights, flatten, unflatten
 
 EPS = float(np.finfo(float).eps)
@@ -138,14 +140,14 @@ def by_samples(
     of the loss can lie between kinks that almost coincide, where no sample falls: such moments are left out.
     """
     oracle = moment.oracle
-    if not samples or not isinstance(oracle, PopulationOracle):
+    if not samples or not isinstance(oracle, (PopulationOracle, MixtureOracle)):
         return
-    if _unseen(oracle, moment.weights, samples) > 1e-3 * moment.loss:
+    if isinstance(oracle, PopulationOracle) and _unseen(oracle, moment.weights, samples) > 1e-3 * moment.loss:
         return
     x = jnp.asarray(generator.standard_normal((samples, moment.weights.first.shape[1])))
-    target = oracle.teacher(x @ oracle.target.first.T) @ oracle.target.second
-    residual, change = _network_change(oracle.student, x, moment.weights, direction)
-    residual = residual - target
+    student, teacher = oracle.sides
+    residual, change = jax.jvp(lambda w: _outputs(student, x, w), (moment.weights,), (direction,))
+    residual = residual - _outputs(teacher, x, oracle.target)
     values = (0.5 * jnp.sum(residual**2, 1), jnp.sum(residual * change, 1))
     numbers = (moment.loss, along(_gradient(oracle, moment.weights), direction))
     for what, reported, draws in zip(("loss", "derivative"), numbers, values, strict=True):
@@ -183,10 +185,8 @@ def _half_width(draws: NDArray[np.floating], miss: float) -> float:
     return reach * spread / float(np.sqrt(count))
 
 
-def _network_change(activation: Activation, x: jax.Array, weights: Weights, direction: Weights):
-    """The network's outputs, and how fast they change along a direction of its weights."""
-    network = lambda w: activation(x @ w.first.T) @ w.second  # noqa: E731
-    return jax.jvp(network, (weights,), (direction,))
+def _outputs(hidden: AbstractHidden, x: jax.Array, weights: Weights) -> jax.Array:
+    return hidden(weights.first, weights.first @ x.T).T @ weights.second
 
 
 def by_loop(moment: Moment, direction: Weights) -> Iterator[Check]:

@@ -40,6 +40,11 @@ class AbstractDynamics(eqx.Module):
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         """One step, not past `limit`: the new moment, whether it moved on, and whether it is stuck for good."""
 
+    def velocity(self, oracle: AbstractOracle, moment: Moment) -> Weights | None:
+        """How fast the weights change with the clock; None for a dynamics that jumps."""
+        del oracle, moment
+        return None
+
     @abc.abstractmethod
     def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
         """The moment at `clock`, inside the step that starts at `moment`; used to locate events."""

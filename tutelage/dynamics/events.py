@@ -1,4 +1,4 @@
-"""Things to watch for during a run: the first time a quantity crosses a threshold."""
+"""Things to watch for during a run: the first time a quantity, or each entry of an array, crosses a threshold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +27,33 @@ class Event:
     name: str
     when: Callable[[View], Float[Array, ""]]
     stop: bool = False
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """The first times at which the entries of `values(view)` become zero or more; nan for one that never does.
+
+    For hundreds of thresholds at once. In gradient flow each time is found inside its step, by a cubic through values
+    and rates of change at both ends; in descent and SGD it is the first update at which the condition holds. The
+    times are the variable `name` of the run, with `dims`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> outputs = [[1.0, 0.0], [0.0, 1.0]]
+    >>> teacher = tt.TwoLayer("linear", first=[[1.0, 0.0], [0.0, 2.0]], second=outputs)
+    >>> student = tt.TwoLayer("linear", first=[[0.1, 0.0], [0.0, 0.1]], second=outputs, trains=("first",))
+    >>> half = tt.Crossings("half", lambda view: view.weights.first.max(1) - 0.5, ("student",))
+    >>> run = tt.flow(tt.Problem(tt.Gaussian(2), teacher, student), until=3.0, crossings=(half,))
+    >>> run.half.values.round(4).tolist()  # log(0.9 / 0.5) and log(1.9 / 1.5)
+    [[0.5878, 0.2364]]
+
+    ```
+    """
+
+    name: str
+    values: Callable[[View], Float[Array, "..."]]
+    dims: tuple[str, ...] = ()
+    long_name: str = ""
 
 
 def below(level: float, name: str = "", *, stop: bool = False) -> Event:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from tutelage.dynamics.base import AbstractDynamics, Moment
 from tutelage.dynamics.descent import trained
+from tutelage.dynamics.stabilised import Stabilised
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights, flatten, unflatten
 
@@ -45,7 +46,8 @@ def _(primals, tangents):
 class Flow(AbstractDynamics):
     """Adaptive integration in the frame.
 
-    - `solver`: "explicit" (Tsit5) or "stiff" (Kvaerno5, given the oracle's Hessian as the exact Jacobian).
+    - `solver`: "explicit" (Tsit5), "stabilised" (Tsit5 for short steps, RKC2 for long) or "stiff" (Kvaerno5, given the
+      oracle's Hessian as the exact Jacobian).
     - `rtol`: relative error per step; the absolute error is `rtol` times the scale of the initial weights, so that
       a start at 1e-8 is followed as closely as one at 1.
     - `longest`: a cap on explicit steps, kept up to date by the loop from the measured curvature.
@@ -57,18 +59,37 @@ class Flow(AbstractDynamics):
     solver: str = eqx.field(static=True, default="explicit")
     longest: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf))
 
+    def _scale(self, like: Weights) -> Float[Array, " parameters"]:
+        return -flatten(trained(jax.tree.map(jnp.ones_like, like), self.rates, self.trains))
+
     def _tools(self, oracle: AbstractOracle, atol: Float[Array, ""], like: Weights):
         tolerances: dict[str, Any] = {"rtol": self.rtol, "atol": atol}
         controller = diffrax.PIDController(**tolerances)
-        scale = -flatten(trained(jax.tree.map(jnp.ones_like, like), self.rates, self.trains))
+        scale = self._scale(like)
         term = diffrax.ODETerm(lambda t, y, args: _velocity(y, oracle, scale, like))
         if self.solver == "stiff":
             return controller, term, diffrax.Kvaerno5(root_finder=diffrax.VeryChord(**tolerances))
-        return controller, term, diffrax.Tsit5()
+        return controller, term, Stabilised() if self.solver == "stabilised" else diffrax.Tsit5()
+
+    def _scale_of(self, y: Float[Array, " parameters"]) -> Float[Array, ""]:
+        """The scale of weights that must be followed.
+
+        The stabilised solver takes steps that only error control limits, so it must see the small overlaps from which
+        a race starts: 1/sqrt(dim) beside norms of 1. It takes the median of the entries that are not zero.
+        """
+        if self.solver == "stabilised":
+            return jnp.nanmedian(jnp.where(y == 0, jnp.nan, jnp.abs(y)))
+        return jnp.sqrt(jnp.mean(y**2))
+
+    def _width(self, solver: Any, memory: Any, width: Float[Array, ""]) -> Float[Array, ""]:
+        """The planned step, no longer than the solver can make it."""
+        if self.solver == "explicit":
+            return jnp.minimum(width, self.longest)
+        return jnp.minimum(width, solver.longest(memory)) if self.solver == "stabilised" else width
 
     def begin(self, oracle, weights):
         y = flatten(weights)
-        atol = self.rtol * jnp.sqrt(jnp.mean(y**2))
+        atol = self.rtol * self._scale_of(y)
         controller, term, solver = self._tools(oracle, atol, weights)
         first, memory = controller.init(term, 0.0, jnp.inf, y, None, None, solver.func, solver.error_order(term))
         solver_memory = solver.init(term, 0.0, first, y, None)
@@ -82,12 +103,14 @@ class Flow(AbstractDynamics):
 
     def step(self, oracle, moment, limit):
         solver_memory, memory, width, atol = moment.carry
-        width = width if self.solver == "stiff" else jnp.minimum(width, self.longest)
         controller, term, solver = self._tools(oracle, atol, moment.weights)
+        width = self._width(solver, solver_memory, width)
         y, start = flatten(moment.weights), moment.clock
         end = jnp.minimum(start + width, limit)
         new, error, _, new_solver_memory, _ = solver.step(term, start, end, y, None, solver_memory, jnp.array(False))
         order = solver.error_order(term)
+        if self.solver == "stabilised":
+            order = solver.error_order_of(term, end - start, solver_memory)
         keep, origin, reach, _, new_memory, _ = controller.adapt_step_size(
             start, end, y, new, None, error, order, memory
         )
@@ -103,6 +126,12 @@ class Flow(AbstractDynamics):
         stuck = ~keep & (start + proposed <= start)
         carry = (solver_memory, memory, proposed, atol)
         return Moment(unflatten(y, moment.weights), clock, clock, carry), keep, stuck
+
+    def velocity(self, oracle, moment):
+        if self.solver == "stabilised":
+            return unflatten(moment.carry[0].velocity, moment.weights)
+        y = flatten(moment.weights)
+        return unflatten(_velocity(y, oracle, self._scale(moment.weights), moment.weights), moment.weights)
 
     def within(self, oracle, moment, clock):
         solver_memory, memory, width, atol = moment.carry

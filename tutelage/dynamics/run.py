@@ -6,7 +6,9 @@ restored from a saved state ends bit-identical to one that was never interrupted
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +21,15 @@ from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, StopReason
 from tutelage.dynamics.base import AbstractDynamics, Moment
-from tutelage.dynamics.events import Event
+from tutelage.dynamics.crossing import End, cross
+from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import REACH, Flow, stiffness
 from tutelage.dynamics.view import View
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
 
 Observables = tuple[tuple[str, Callable[[View], Any]], ...]
+Watched = tuple[tuple[Event, ...], tuple[Crossings, ...]]
 Progress = Callable[[str, int, int], None]
 
 
@@ -39,7 +43,8 @@ class Limits(NamedTuple):
 
 
 class State(eqx.Module):
-    """All that the next chunk needs. `before` and `after` bracket the step in which each event happened."""
+    """All that the next chunk needs. `before` and `after` bracket the step in which each event happened; `crossed`: the
+    times of crossings, an array for each."""
 
     moment: Moment
     steps: Int[Array, ""]
@@ -47,6 +52,7 @@ class State(eqx.Module):
     fired: Bool[Array, " event"]
     before: Moment
     after: Float[Array, " event"]
+    crossed: tuple[Array, ...] = ()
 
 
 class Scene(NamedTuple):
@@ -64,12 +70,30 @@ def _event_values(events: tuple[Event, ...], view: View) -> Float[Array, " event
     return jnp.stack([jnp.asarray(event.when(view), float) for event in events]) if events else jnp.zeros(0)
 
 
-def _begin(dynamics: AbstractDynamics, events: tuple[Event, ...], scene: Scene, key: UInt64[Array, ""]) -> State:
+def _ends(dynamics: AbstractDynamics, crossings: tuple[Crossings, ...], scene: Scene, moment: Moment) -> list[End]:
+    """The watched arrays at a moment, with their rates of change if the dynamics has a velocity."""
+    velocity = dynamics.velocity(scene.oracle, moment)
+    ends = []
+    for crossing in crossings:
+        values = lambda w, c=crossing: jnp.asarray(c.values(scene.view(w)), float)  # noqa: E731
+        if velocity is None:
+            ends.append(End(moment.clock, values(moment.weights), None))
+        else:
+            ends.append(End(moment.clock, *jax.jvp(values, (moment.weights,), (velocity,))))
+    return ends
+
+
+def _begin(dynamics: AbstractDynamics, watched: Watched, scene: Scene, key: UInt64[Array, ""]) -> State:
+    events, crossings = watched
     moment = dynamics.seeded(dynamics.begin(scene.oracle, scene.start), key)
     fired = _event_values(events, scene.view(scene.start)) >= 0
     before = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(events), 0), moment)
     reason = jnp.where(_finite(scene.start), StopReason.RUNNING, StopReason.NONFINITE)
-    state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan))
+    crossed = tuple(
+        jnp.where(end.values >= 0, 0.0, jnp.nan)
+        for end in (_ends(dynamics, crossings, scene, moment) if crossings else ())
+    )
+    state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
     # Strong types throughout, so that the first chunk and the later ones share one compilation.
     return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
 
@@ -78,8 +102,8 @@ def _finite(weights: Weights) -> Bool[Array, ""]:
     return jnp.all(jnp.isfinite(weights.first)) & jnp.all(jnp.isfinite(weights.second))
 
 
-def _step(dynamics, events, scene: Scene, limit, cap, state: State) -> State:
-    old = state.moment
+def _step(dynamics, watched: Watched, scene: Scene, limit, cap, state: State) -> State:
+    (events, crossings), old = watched, state.moment
     new, moved, stuck = dynamics.step(scene.oracle, old, limit)
     finite = _finite(new.weights) & ~stuck
     moment = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, old)
@@ -94,7 +118,11 @@ def _step(dynamics, events, scene: Scene, limit, cap, state: State) -> State:
         stops = jnp.any(happened & jnp.asarray([event.stop for event in events]))
         reason = jnp.where(stops, StopReason.EVENT, reason)
     reason = jnp.where((steps >= cap) & (reason == StopReason.RUNNING), StopReason.CAP, reason)
-    return State(moment, steps, reason, fired, before, after)
+    crossed = state.crossed
+    if crossings:
+        olds, news = (_ends(dynamics, crossings, scene, at) for at in (old, moment))
+        crossed = tuple(cross(*each, moment.time) for each in zip(crossed, olds, news, strict=True))
+    return State(moment, steps, reason, fired, before, after, crossed)
 
 
 def _like(mask: Bool[Array, " event"], leaf: Array) -> Array:
@@ -130,12 +158,12 @@ def _each_seed(function, oracle: AbstractOracle, batched: bool, *per_seed):
 
 
 @eqx.filter_jit
-def _prepare(dynamics, events, oracle, batched, teacher, start, keys) -> State:
-    return _each_seed(lambda o, s, k: _begin(dynamics, events, Scene(o, teacher, s), k), oracle, batched, start, keys)
+def _prepare(dynamics, watched, oracle, batched, teacher, start, keys) -> State:
+    return _each_seed(lambda o, s, k: _begin(dynamics, watched, Scene(o, teacher, s), k), oracle, batched, start, keys)
 
 
 @eqx.filter_jit
-def _advance(dynamics, observables, events, limits: Limits, oracle, batched, teacher, start, state, stops):
+def _advance(dynamics, observables, watched, limits: Limits, oracle, batched, teacher, start, state, stops):
     """One chunk for all seeds: to each of `stops` in turn, recording there."""
 
     def one(oracle, start, state):
@@ -143,7 +171,7 @@ def _advance(dynamics, observables, events, limits: Limits, oracle, batched, tea
 
         def to_stop(state, stop):
             going = lambda s: (s.reason == StopReason.RUNNING) & (s.moment.clock < stop)  # noqa: E731
-            state = jax.lax.while_loop(going, lambda s: _step(dynamics, events, scene, stop, limits.steps, s), state)
+            state = jax.lax.while_loop(going, lambda s: _step(dynamics, watched, scene, stop, limits.steps, s), state)
             return _record(observables, scene, limits, stop, state)
 
         return jax.lax.scan(to_stop, state, stops)
@@ -205,6 +233,7 @@ class Loop:
         stops: NDArray[np.floating],
         observables: Observables,
         events: Sequence[Event] = (),
+        crossings: Sequence[Crossings] = (),
         limits: Limits,
         auto: bool = False,
         keys: NDArray[np.uint64] | None = None,
@@ -212,12 +241,21 @@ class Loop:
         self.dynamics, self.batched, self.auto = dynamics, batched, auto
         self.careful, self.oracle = oracle, oracle.quick()
         self.teacher, self.start, self.stops = teacher, start, np.asarray(stops, float)
-        self.observables, self.events, self.limits = observables, tuple(events), limits
+        self.observables, self.limits = observables, limits
+        self.events, self.crossings = tuple(events), tuple(crossings)
         self.position = 0
         self.rows: list[dict[str, NDArray]] = []
         keys = np.zeros(len(start.first), np.uint64) if keys is None else keys
-        self.state = _prepare(dynamics, self.events, self.oracle, batched, teacher, start, jnp.asarray(keys))
+        self.state = self._apart(
+            lambda oracle, start, keys: _prepare(dynamics, self._watched, oracle, batched, teacher, start, keys),
+            start,
+            jnp.asarray(keys),
+        )
         self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
+
+    @property
+    def _watched(self) -> Watched:
+        return self.events, self.crossings
 
     @property
     def chunk(self) -> int:
@@ -251,10 +289,31 @@ class Loop:
 
     def _chunk(self, stops: NDArray[np.floating]) -> tuple[State, dict[str, Any]]:
         padded = np.pad(stops, (0, self.chunk - len(stops)), mode="edge")
-        return _advance(
-            self.dynamics, self.observables, self.events, self.limits, self.oracle, self.batched,
-            self.teacher, self.start, self.state, jnp.asarray(padded),
+        return self._apart(
+            lambda oracle, start, state: _advance(
+                self.dynamics, self.observables, self._watched, self.limits, oracle, self.batched,
+                self.teacher, start, state, jnp.asarray(padded),
+            ),
+            self.start,
+            self.state,
         )  # fmt: skip
+
+    def _apart(self, call: Callable[..., Any], *per_seed: Any) -> Any:
+        """`call(oracle, *per_seed)` for all seeds at once or, with the stabilised solver, one by one on all cores.
+
+        In a batch every seed would wait for the one that needs most stages; that cost a factor of three.
+        """
+        if getattr(self.dynamics, "solver", "") != "stabilised":
+            return call(self.oracle, *per_seed)
+
+        def one(seed: int) -> Any:
+            cut = lambda leaf: leaf[seed : seed + 1]  # noqa: E731
+            own = jax.tree.map(cut, self.oracle) if self.batched else self.oracle
+            return jax.block_until_ready(call(own, *jax.tree.map(cut, per_seed)))
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(one, range(len(jax.tree.leaves(per_seed)[0]))))
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
     def finish(self, progress: Progress | None = None, label: str = "run") -> None:
         """Advance to the end."""
@@ -274,8 +333,12 @@ class Loop:
         new = np.asarray(self.state.fired) & np.isnan(self.event_times)
         if not new.any():
             return
-        moments = _locate(
-            self.dynamics, self.events, self.oracle, self.batched, self.teacher, self.start, self.state
+        moments = self._apart(
+            lambda oracle, start, state: _locate(
+                self.dynamics, self.events, oracle, self.batched, self.teacher, start, state
+            ),
+            self.start,
+            self.state,
         )  # fmt: skip
         self.event_times = np.where(new, np.asarray(moments.time), self.event_times)
         stopping = new & np.asarray([event.stop for event in self.events])
@@ -290,7 +353,9 @@ class Loop:
         which = times.argmin(1)
         place = lambda now, found: now.at[seeds].set(found[seeds, which[seeds]])  # noqa: E731
         moment = jax.tree.map(place, self.state.moment, moments)
-        self.state = eqx.tree_at(lambda s: s.moment, self.state, moment)
+        # What was crossed in the same step, but later, has not happened.
+        crossed = tuple(jnp.where(found.T > moment.time, jnp.nan, found.T).T for found in self.state.crossed)
+        self.state = eqx.tree_at(lambda s: (s.moment, s.crossed), self.state, (moment, crossed))
 
     def _measure_stiffness(self, horizon: float) -> None:
         """Cap explicit steps by the curvature; if too many would be needed, change to the stiff solver (`auto`)."""
@@ -316,7 +381,7 @@ class Loop:
         moment = _resume(self.dynamics, self.oracle, self.batched, self.state.moment)
         before = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], len(self.events), 1), moment)
         old = self.state
-        self.state = State(moment, old.steps, old.reason, old.fired, before, old.after)
+        self.state = State(moment, old.steps, old.reason, old.fired, before, old.after, old.crossed)
 
     def save(self, path: str | Path) -> None:
         """Write the whole state (plain arrays, nothing pickled)."""

@@ -20,11 +20,14 @@ from jaxtyping import Array, Float
 from tutelage.dynamics.base import AbstractDynamics, Moment
 from tutelage.dynamics.normals import Key, normals, uniforms
 from tutelage.dynamics.optimiser import Layers, vectors, widen, widened
+from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.networks import Weights
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
+
+Sampled = PopulationOracle | MixtureOracle
 
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
@@ -89,33 +92,37 @@ class Online(AbstractDynamics):
     def _layers(self, weights: Weights) -> Layers:
         return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}
 
-    def _gradient(self, oracle: PopulationOracle, moment: Moment) -> Layers:
+    def _gradient(self, oracle: Sampled, moment: Moment) -> Layers:
         """The gradient on a fresh batch; that of the incoming weights in the frame's columns, then in new ones."""
         key, clock = moment.carry.key, moment.clock
         inputs = normals(key, clock, _INPUTS, (moment.weights.first.shape[1], self.batch), self.precision)
-        errors, slope = self._sample(oracle, moment, inputs)
+        errors, along, slope = self._sample(oracle, moment, inputs)
         gradient = {}
         if "first" in self.trains:
             inside = (errors @ inputs.T).astype(float) / self.batch
+            if along is not None:
+                inside = inside + along[:, None].astype(float) / self.batch * moment.weights.first
             beyond = [] if self.outside is None else [self._beyond(key, clock, errors)]
             gradient["first"] = jnp.concatenate([inside, *beyond], axis=1)
         if "second" in self.trains:
             gradient["second"] = slope / self.batch
         return gradient
 
-    def _sample(self, oracle: PopulationOracle, moment: Moment, inputs: Array) -> tuple[Array, Array]:
-        """The coefficients (unit, sample) of the samples in the incoming gradient, and the outgoing gradient."""
+    def _sample(self, oracle: Sampled, moment: Moment, inputs: Array) -> tuple[Array, Array | None, Array]:
+        """The coefficients (row, sample) of the samples in the incoming gradient, those of the rows themselves, and the
+        outgoing gradient."""
         weights, target = jax.tree.map(self._cast, (moment.weights, oracle.target))
+        student, teacher = oracle.sides
         # Samples along the last axis: sums over units are then sums of long rows.
         seen = jnp.concatenate([weights.first, target.first]) @ inputs
         pre, taught = seen[: len(weights.first)], seen[len(weights.first) :]
-        hidden = self._cast(oracle.student(pre))
-        residual = weights.second.T @ hidden - target.second.T @ self._cast(oracle.teacher(taught))
+        hidden = student(weights.first, pre)
+        residual = weights.second.T @ hidden - target.second.T @ teacher(target.first, taught)
         if self.noise is not None:
             noise = normals(moment.carry.key, moment.clock, _LABELS, residual.shape, self.precision)
             residual = residual - self._cast(self.noise) * noise
-        errors = self._cast(oracle.student.derivative(pre)) * (weights.second @ residual)
-        return errors, (hidden @ residual.T).astype(float)
+        errors, along = student.back(weights.first, pre, weights.second @ residual)
+        return errors, along, (hidden @ residual.T).astype(float)
 
     def _cast(self, leaf: Array) -> Array:
         # One operand in double precision would draw all that follows into it.

@@ -8,8 +8,10 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
+from tutelage.oracle.mixture import EmpiricalMixture
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.frame import stream
+from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights
 from tutelage.problem.problem import Problem
 
@@ -72,10 +74,19 @@ class EmpiricalOracle(AbstractOracle):
         return assemble(outer, between, inner)
 
 
-def draw(problem: Problem, target: Weights, samples: int, seed: int) -> EmpiricalOracle:
+def empirical(problem: Problem, x: Any, y: Any) -> EmpiricalOracle | EmpiricalMixture:
+    """The oracle of a problem's student on given examples."""
+    student = problem.student
+    if isinstance(student, Mixture):
+        plain = EmpiricalOracle(student="linear", x=x, y=y)  # reads and checks the arrays
+        return EmpiricalMixture(student.hidden, plain.x, plain.y)
+    return EmpiricalOracle(student=student.activation, x=x, y=y)
+
+
+def draw(problem: Problem, target: Weights, samples: int, seed: int) -> EmpiricalOracle | EmpiricalMixture:
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))
-    clean = problem.teacher.activation(jnp.asarray(x @ target.first.T)) @ target.second
+    clean = problem.teacher.hidden(jnp.asarray(target.first), jnp.asarray(target.first @ x.T)).T @ target.second
     y = clean + problem.noise * random.standard_normal(clean.shape)
-    return EmpiricalOracle(student=problem.student.activation, x=x, y=y)
+    return empirical(problem, x, y)

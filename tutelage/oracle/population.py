@@ -11,10 +11,13 @@ from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.groups import Groups
 from tutelage.oracle.kernels import kernel
 from tutelage.oracle.lines import Lines
+from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.seldom import seldom
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.atoms import PiecewiseLinear
-from tutelage.problem.networks import Weights
+from tutelage.problem.hidden import PlainHidden
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
 
 
@@ -48,6 +51,11 @@ class PopulationOracle(AbstractOracle):
         self.target, self.careful = target, careful
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
         self.accuracy = "; ".join(sorted(parts))
+
+    @property
+    def sides(self) -> tuple[PlainHidden, PlainHidden]:
+        """What the student's units and the teacher's compute on samples."""
+        return PlainHidden(self.student), PlainHidden(self.teacher)
 
     @property
     def on_lines(self) -> bool:
@@ -193,6 +201,10 @@ def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:
     return atom if isinstance(atom, PiecewiseLinear) else None
 
 
-def population(problem: Problem, target: Weights) -> PopulationOracle:
+def population(problem: Problem, target: Weights) -> PopulationOracle | MixtureOracle:
     """The exact oracle of a problem, for teacher weights in frame coordinates."""
-    return PopulationOracle(student=problem.student.activation, teacher=problem.teacher.activation, target=target)
+    student, teacher = problem.student, problem.teacher
+    if isinstance(student, Mixture) and isinstance(teacher, Mixture):
+        return MixtureOracle(student.hidden, teacher.hidden, target)
+    assert isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)
+    return PopulationOracle(student=student.activation, teacher=teacher.activation, target=target)

@@ -202,6 +202,18 @@ def _field(field: Field, axes: Axes) -> None:
     values = np.ma.masked_invalid(np.asarray(field.values, float))
     low, high = float(values.min()), float(values.max())
     norm, colours, levels = _shading(low, high, field.levels)
+    if field.cells:
+        # All tables of cosines in one colour scale, so that they can be compared.
+        size = max(1.0, abs(low), abs(high))
+        shown = axes.pcolormesh(
+            field.x, field.y, values, cmap="RdBu_r", norm=Normalize(-size, size), edgecolors="white", linewidth=0.4
+        )
+        axes.grid(False)
+        _whole_ticks(axes, field)
+        bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, aspect=28)
+        bar.set_label(field.label)
+        bar.outline.set_visible(False)
+        return
     beyond = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
     extend = beyond[low < levels[0], high > levels[-1]] if field.levels else "neither"
     filled = axes.contourf(field.x, field.y, values, levels=levels, norm=norm, cmap=colours, extend=extend)
@@ -217,6 +229,12 @@ def _field(field: Field, axes: Axes) -> None:
         bar.locator = ticker.FixedLocator(levels) if field.levels else ticker.MaxNLocator(6)
         bar.formatter = ticker.FuncFormatter(_short) if field.levels else _plain()
         bar.update_ticks()
+
+
+def _whole_ticks(axes: Axes, field: Field) -> None:
+    """Rows and columns of a table are numbered."""
+    for axis, values in ((axes.xaxis, field.x), (axes.yaxis, field.y)):
+        axis.set_major_locator(ticker.FixedLocator(list(values[:: max(1, len(values) // 12)])))
 
 
 def _shading(low: float, high: float, levels: tuple[float, ...]) -> tuple[Normalize, Colormap, list[float]]:

@@ -39,6 +39,7 @@ class Activation(eqx.Module):
     name: str = eqx.field(static=True)
     atoms: tuple[Atom, ...]
     kinks: tuple[float, ...] = eqx.field(static=True, default=())
+    direct: Callable[[Array], Array] | None = eqx.field(static=True, default=None)  # the same, quicker on samples
 
     def __call__(self, z: ArrayLike) -> Array:
         return self._sum(z, 0)
@@ -75,7 +76,17 @@ class Activation(eqx.Module):
     def _sum(self, z: ArrayLike, order: int) -> Array:
         z = jnp.asarray(z)
         z = z if jnp.issubdtype(z.dtype, jnp.floating) else z.astype(float)
+        if self.direct is not None:
+            return _differentiated(self.direct, order)(z)
         return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
+
+
+def _differentiated(fn: Callable[[Array], Array], order: int) -> Callable[[Array], Array]:
+    """The derivative of a function that acts entry by entry."""
+    if order == 0:
+        return fn
+    lower = _differentiated(fn, order - 1)
+    return lambda z: jax.jvp(lower, (z,), (jnp.ones_like(z),))[1]
 
 
 def hermite(order: int) -> Activation:
@@ -233,10 +244,15 @@ half_absolute = Activation("half_abs", (PiecewiseLinear(0.0, 0.5),), (0.0,))
 linear = Activation("linear", (PiecewiseLinear(1.0, 0.0),))
 # The plain mathematical erf(z), not erf(z / sqrt(2)).
 erf = Activation("erf", (ErfMixture((1.0,), (1.0,)),))
-sigmoid = Activation("sigmoid", (Polynomial((0.5,)), ErfMixture(tuple((_W / 2).tolist()), tuple(_B.tolist()))))
-tanh = Activation("tanh", (ErfMixture(tuple(_W.tolist()), tuple((2 * _B).tolist())),))
+sigmoid = Activation(
+    "sigmoid", (Polynomial((0.5,)), ErfMixture(tuple((_W / 2).tolist()), tuple(_B.tolist()))), direct=jax.nn.sigmoid
+)
+tanh = Activation("tanh", (ErfMixture(tuple(_W.tolist()), tuple((2 * _B).tolist())),), direct=jnp.tanh)
+# The normal distribution function.
+probit = Activation("probit", (Polynomial((0.5,)), ErfMixture((0.5,), (math.sqrt(0.5),))))
+constant = Activation("constant", (Polynomial((1.0,)),))
 
-_NAMED = {s.name: s for s in (relu, absolute, half_absolute, linear, erf, sigmoid, tanh)}
+_NAMED = {s.name: s for s in (relu, absolute, half_absolute, linear, erf, sigmoid, tanh, probit, constant)}
 _HERMITE_NAMES = [f"he{k}" for k in range(13)]
 
 
@@ -258,6 +274,8 @@ def activation(spec: str | Activation | Callable) -> Activation:
         raise BadInput(f"{spec!r} is not an activation; pass a name, an Activation or a function of one number.")
     if spec in _NAMED:
         return _NAMED[spec]
+    if spec == "softplus":
+        return from_callable(jax.nn.softplus, name="softplus")
     if re.fullmatch(r"he\d+", spec):
         return hermite(int(spec[2:]))
-    raise unknown("activation", spec, [*_NAMED, *_HERMITE_NAMES])
+    raise unknown("activation", spec, [*_NAMED, "softplus", *_HERMITE_NAMES])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import chdtr, chdtri, ndtr
 
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, unknown
 from tutelage.problem.frame import Matrix, orthonormalise
 
 Mean = tuple[tuple[float, ...], ...]
@@ -147,6 +147,63 @@ class WeakRecoveryRows(AbstractRows):
         leaning = np.arange(units), own
         cosines[leaning] = np.cos(low + (high - low) * uniform[leaning])
         return cosines
+
+
+@dataclass(frozen=True)
+class MixtureRows(AbstractRows):
+    """First weights of a mixture of experts: the routers' rows, then the experts'.
+
+    - "iid": experts `w_i ~ N(0, I/dim)`, routers the same and then made orthogonal to their own expert.
+    - "unit": the same with all norms 1.
+    - "orthonormal": the same, then made orthonormal all together with the least change (Loewdin), which leaves their
+      overlaps with anything else as they are to leading order in `dim`. There can be at most `dim` rows.
+    - "flipped": "iid" with signs of experts flipped, one by one, while that makes the sum of their overlaps larger:
+      few experts are left that point away from each other.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.MixtureRows("orthonormal")
+    MixtureRows(kind='orthonormal')
+
+    ```
+    """
+
+    kind: str = "iid"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("iid", "unit", "orthonormal", "flipped"):
+            raise unknown("kind of MixtureRows", self.kind, ["iid", "unit", "orthonormal", "flipped"])
+
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        if dim < 3:
+            raise BadInput(f"MixtureRows: dim is {dim}, but at least 3 was expected: routers avoid their experts.")
+        if len(gaussian) % 2:
+            raise BadInput(f"MixtureRows: {len(gaussian)} rows cannot be as many routers as experts; use a Mixture.")
+        experts, routers = np.split(gaussian / math.sqrt(dim), 2)
+        axes = experts / np.linalg.norm(experts, axis=1, keepdims=True)
+        routers = routers - np.sum(routers * axes, axis=1, keepdims=True) * axes
+        if self.kind == "flipped":
+            experts = _agreeing_signs(experts @ experts.T)[:, None] * experts
+        together = np.concatenate([routers, experts])
+        if self.kind == "unit":
+            return together / np.linalg.norm(together, axis=1, keepdims=True)
+        return _loewdin(together) if self.kind == "orthonormal" else together
+
+
+def _loewdin(rows: Matrix) -> Matrix:
+    """The orthonormal rows nearest to the given ones."""
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    if len(sizes) < len(rows) or sizes[-1] < 1e-8 * sizes[0]:
+        raise BadInput(f"MixtureRows: {len(rows)} rows cannot be orthogonal in dim {rows.shape[1]}; raise dim.")
+    return left @ right
+
+
+def _agreeing_signs(gram: Matrix) -> Matrix:
+    """Signs with a large `sum s_i s_j gram_ij`: the worst one is flipped until none is bad."""
+    signs, pull = np.ones(len(gram)), gram - np.diag(np.diag(gram))
+    while (gain := signs * (pull @ signs)).min() < 0:
+        signs[gain.argmin()] *= -1
+    return signs
 
 
 def _chi_between(length: Matrix, degrees: int, dim: int) -> Matrix:

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, unknown
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.frame import Matrix
+from tutelage.problem.hidden import PlainHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 
 
@@ -73,13 +74,37 @@ class TwoLayer:
         trains: tuple[str, ...] = ("first", "second"),
     ):
         self.activation = activation(activation_)
-        self.first = first if isinstance(first, AbstractRows) else _matrix("first", first)
+        self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
         self.width = _width(width, known)
-        self.second = _outgoing(second, self.width, outputs)
+        self.second = given_outgoing("TwoLayer", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
         self.trains = _layers(trains)
         self._check_rows()
+
+    @property
+    def rows(self) -> int:
+        """How many vectors in input space it has."""
+        return self.width
+
+    @property
+    def hidden(self) -> PlainHidden:
+        """What its hidden units compute."""
+        return PlainHidden(self.activation)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The fields of its `Weights` that move."""
+        return self.trains
+
+    def rates(self, given: dict[str, float] | None = None) -> Weights:
+        """Factors of the layers' velocities."""
+        factors = {"first": 1.0, "second": 1.0}
+        for layer, value in (given or {}).items():
+            if layer not in factors:
+                raise unknown("layer", layer, factors)
+            factors[layer] = float(value)
+        return Weights(jnp.asarray(factors["first"]), jnp.asarray(factors["second"]))
 
     def _check_rows(self) -> None:
         if isinstance(self.first, AbstractRows) or 0.0 not in self.activation.kinks:
@@ -92,15 +117,16 @@ class TwoLayer:
             )
 
 
-def _matrix(name: str, value: Any) -> Matrix:
+def given_matrix(owner: str, name: str, value: Any) -> Matrix:
+    """A matrix with one row a unit, or a sentence about what is wrong with it."""
     try:
         array = np.array(value, float)
     except (TypeError, ValueError):
-        raise BadInput(f"TwoLayer: {name} could not be read as numbers; pass a matrix with one row a unit.") from None
+        raise BadInput(f"{owner}: {name} could not be read as numbers; pass a matrix with one row a unit.") from None
     if array.ndim != 2 or not array.size:
-        raise BadInput(f"TwoLayer: {name} has shape {array.shape}, but a matrix with one row a unit was expected.")
+        raise BadInput(f"{owner}: {name} has shape {array.shape}, but a matrix with one row a unit was expected.")
     if not np.all(np.isfinite(array)):
-        raise BadInput(f"TwoLayer: {name} holds a value that is not finite; pass finite numbers only.")
+        raise BadInput(f"{owner}: {name} holds a value that is not finite; pass finite numbers only.")
     return array
 
 
@@ -116,18 +142,19 @@ def _width(width: int | None, known: int | None) -> int:
     return result
 
 
-def _outgoing(second: Any, width: int, outputs: int) -> Matrix | AbstractEntries:
+def given_outgoing(owner: str, second: Any, width: int, outputs: int) -> Matrix | AbstractEntries:
+    """Outgoing weights (width, outputs), or their law, or a sentence about what is wrong with them."""
     if isinstance(second, AbstractEntries):
         return second
     if isinstance(second, str):
         if second != "ones":
-            raise BadInput(f"TwoLayer: second is {second!r}; pass an array, a law of entries, or 'ones'.")
+            raise BadInput(f"{owner}: second is {second!r}; pass an array, a law of entries, or 'ones'.")
         return np.ones((width, outputs))
     array = np.asarray(second, float)
-    matrix = _matrix("second", array[:, None] if array.ndim == 1 else array)
+    matrix = given_matrix(owner, "second", array[:, None] if array.ndim == 1 else array)
     if len(matrix) != width:
         raise BadInput(
-            f"TwoLayer: second has shape {array.shape} but width is {width}. Pass one weight per hidden unit, "
+            f"{owner}: second has shape {array.shape} but width is {width}. Pass one weight per hidden unit, "
             "or second='ones' to fix them all at 1."
         )
     return matrix

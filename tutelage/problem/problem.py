@@ -9,6 +9,7 @@ from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.inputs import Gaussian
+from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, Weights, host_weights
 
 
@@ -24,8 +25,8 @@ class Problem:
     """A student that learns from a teacher on Gaussian inputs.
 
     - `inputs`: `Gaussian(dim)`.
-    - `teacher`: a `TwoLayer` with given weights; they need be neither orthogonal nor of equal norm.
-    - `student`: a `TwoLayer` with given weights or laws.
+    - `teacher`: a `TwoLayer` or a `Mixture` with given weights; they need be neither orthogonal nor of equal norm.
+    - `student`: a network of the same kind, with given weights or laws.
     - `noise`: standard deviation of the label noise. It enters sampled labels; population losses are reported
       without its constant floor `noise^2 / 2` per output.
 
@@ -44,14 +45,19 @@ class Problem:
     """
 
     inputs: Gaussian
-    teacher: TwoLayer
-    student: TwoLayer
+    teacher: TwoLayer | Mixture
+    student: TwoLayer | Mixture
     noise: float = 0.0
 
     def __post_init__(self) -> None:
         teacher = self.teacher
         if isinstance(teacher.first, AbstractRows) or isinstance(teacher.second, AbstractEntries):
             raise BadInput("Problem: the teacher's weights must be given as arrays; draw them first if random.")
+        if type(teacher) is not type(self.student):
+            raise BadInput(
+                f"Problem: the teacher is a {type(teacher).__name__} and the student a {type(self.student).__name__}; "
+                "both must be of one kind."
+            )
         if teacher.outputs != self.student.outputs:
             raise BadInput(
                 f"Problem: the teacher has {teacher.outputs} outputs and the student {self.student.outputs}; "
@@ -64,8 +70,8 @@ class Problem:
         """Initial weights in the frame (`full=True`: in all `dim` coordinates, for data that must exist)."""
         student, draw = self.student, stream(seed, 0)
         law = student.first if isinstance(student.first, AbstractRows) else None
-        frame, rows = anchor(self.inputs.dim, self._given_rows(), student.width if law else 0, full=full)
-        count = self.teacher.width
+        frame, rows = anchor(self.inputs.dim, self._given_rows(), student.rows if law else 0, full=full)
+        count = self.teacher.rows
         first = law.rows(frame.gaussian(draw), rows[count:], frame.dim) if law else rows[count:]
         second = student.second
         if isinstance(second, AbstractEntries):

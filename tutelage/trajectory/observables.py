@@ -8,7 +8,12 @@ import jax.numpy as jnp
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.view import View
+from tutelage.oracle.gated import Units
 from tutelage.oracle.geometry import Rows, angles, rows
+from tutelage.oracle.mixture import units
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -93,18 +98,70 @@ WEIGHTS = (
     Observable("weights_second", _second, ("student", "output"), "outgoing weights", "weight"),
 )
 
+
+def _directions(weights: Weights) -> Units:
+    return units(weights.first)
+
+
+def _taught(role: str, taught: str):
+    """Cosines of the students' routers or experts with the teachers'."""
+
+    def measure(view: View):
+        return getattr(_directions(view.weights), role) @ getattr(_directions(view.teacher), taught).T
+
+    return measure
+
+
+def _among(role: str, other: str):
+    """Cosines among the students."""
+
+    def measure(view: View):
+        own = _directions(view.weights)
+        return getattr(own, role) @ getattr(own, other).T
+
+    return measure
+
+
+def _norm(part: int):
+    def measure(view: View):
+        return jnp.split(rows(view.weights.first).norm, 2)[part]
+
+    return measure
+
+
+_MET, _PAIR = ("student", "teacher"), ("student", "student_b")
+MIXTURE = (
+    *STANDARD[:2],
+    Observable("norm_router", _norm(0), ("student",), "norm of the router", "weight"),
+    Observable("norm_expert", _norm(1), ("student",), "norm of the expert", "weight"),
+    Observable("second", _second, ("student", "output"), "output weight", "weight"),
+    Observable("overlap_router", _taught("router", "router"), _MET, "cosine of the student's and teacher's routers"),
+    Observable("overlap_expert", _taught("expert", "expert"), _MET, "cosine of the student's and teacher's experts"),
+    Observable("overlap_router_expert", _taught("router", "expert"), _MET, "cosine of router and teacher's expert"),
+    Observable("overlap_expert_router", _taught("expert", "router"), _MET, "cosine of expert and teacher's router"),
+    Observable("overlap_ss_router", _among("router", "router"), _PAIR, "cosine of two students' routers"),
+    Observable("overlap_ss_expert", _among("expert", "expert"), _PAIR, "cosine of two students' experts"),
+    Observable("overlap_ss_cross", _among("router", "expert"), _PAIR, "cosine of a router and a student's expert"),
+)
+MIXTURE_WEIGHTS = (
+    Observable("weights_first", _weights_first, ("vector", "frame"), "routers, then experts, in the frame", "weight"),
+    WEIGHTS[1],
+)
+
 Observe = Mapping[str, Callable[[View], Any]] | tuple[Observable, ...]
 
 
-def chosen(names: tuple[str, ...] | None, extra: Observe, *, weights: bool) -> tuple[Observable, ...]:
+def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, weights: bool) -> tuple[Observable, ...]:
     """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
-    known = {observable.name: observable for observable in STANDARD}
+    mixed = isinstance(problem.student, Mixture)
+    usual, whole = (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
+    known = {observable.name: observable for observable in usual}
     for name in names or ():
         if name not in known:
             raise unknown("observable", name, known)
-    standard = tuple(known[name] for name in names) if names is not None else STANDARD
+    standard = tuple(known[name] for name in names) if names is not None else usual
     own = extra if isinstance(extra, tuple) else tuple(Observable(name, fn) for name, fn in extra.items())
-    result = standard + own + (WEIGHTS if weights else ())
+    result = standard + own + (whole if weights else ())
     repeated = {o.name for o in result if sum(p.name == o.name for p in result) > 1}
     if repeated:
         raise BadInput(f"Observable name {sorted(repeated)[0]!r} is used twice; give your own a new name.")

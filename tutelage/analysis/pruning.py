@@ -1,0 +1,297 @@
+"""Pruning: units of a trained network taken out one by one, or two by two, while the risk does not rise.
+
+The risk is `R = E|f - f*|^2`, without the factor 1/2 of the loss. It is a quadratic form in the output weights, so the
+inner products of the units (their Gram matrix) say exactly what every removal changes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage._errors import BadInput
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.empirical import EmpiricalOracle
+from tutelage.oracle.gated import Moments, Overlaps, overlaps
+from tutelage.oracle.kernels import kernel
+from tutelage.oracle.mixture import EmpiricalMixture, Gram, MixtureOracle, units
+from tutelage.oracle.population import PopulationOracle
+from tutelage.problem.hidden import GatedHidden
+from tutelage.problem.networks import Weights
+from tutelage.trajectory.run import Run
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What pruning did.
+
+    - `steps`: the units removed at each step, one or two; `kept`: the units that are left, in rising order.
+    - `risk`: `E|f_S - f*|^2` before the first step and after each.
+    - `refused`: the change of the risk by the best step that was not taken; inf if nothing was left to remove.
+    """
+
+    kept: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    risk: Array
+    refused: float
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        """The removed units, in order."""
+        return tuple(unit for step in self.steps for unit in step)
+
+    @property
+    def tau(self) -> int:
+        """How many units were removed when it stopped."""
+        return len(self.removed)
+
+    @property
+    def drops(self) -> Array:
+        """By how much each step lowered the risk."""
+        return -np.diff(self.risk)
+
+
+class Quadratic(NamedTuple):
+    """The risk of a set of kept units: `sum_ir own_ir - 2 sum_i taught_i + constant`, output weights included."""
+
+    own: Array
+    taught: Array
+    constant: float
+
+    def risk(self, kept: Iterable[int]) -> float:
+        """`R` with these units, summed anew."""
+        kept = list(kept)
+        return float(self.own[np.ix_(kept, kept)].sum() - 2 * self.taught[kept].sum() + self.constant)
+
+    @property
+    def changes(self) -> Array:
+        """The change of the risk by removing one of all units: `H_rr - 2 sum_i H_ri + 2 beta_r`."""
+        return np.diag(self.own) - 2 * self.own.sum(1) + 2 * self.taught
+
+
+def prune(
+    gram: Gram,
+    *,
+    second: ArrayLike | None = None,
+    target: ArrayLike | None = None,
+    order: int = 1,
+    tolerance: float = 0.0,
+) -> Pruning:
+    """Remove the unit whose removal leaves the least risk, again and again, while the risk falls.
+
+    - `gram`: inner products of the units, students and teachers, as from `MixtureOracle.gram` or `gram_of`.
+    - `second`, `target`: output weights of students and teachers, (unit,) or (unit, output); 1 if not given.
+    - `order=2`: when no single removal is accepted, try all pairs. Two units that cancel each other leave only so.
+    - `tolerance`: accept a step that raises the risk by less than this.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.analysis.pruning import prune
+    >>> from tutelage.oracle.mixture import Gram
+    >>> own = np.array([[1.0, 0, 0], [0, 1, -1], [0, -1, 1]])  # the first is the teacher; the others cancel each other
+    >>> gram = Gram(own, np.array([[1.0], [0], [0]]), np.eye(1))
+    >>> prune(gram).kept, prune(gram, order=2, tolerance=1e-9).kept
+    ((0, 1, 2), (0,))
+
+    ```
+    """
+    if order not in (1, 2):
+        raise BadInput(f"prune: order is {order!r}, but 1 (single units) or 2 (pairs too) was expected.")
+    if not tolerance >= 0:
+        raise BadInput(f"prune: tolerance is {tolerance!r}, but a number from 0 up was expected.")
+    form = quadratic(gram, second, target)
+    left, change = np.ones(len(form.own), bool), form.changes.copy()
+    steps: list[tuple[int, ...]] = []
+    risk = [form.risk(np.flatnonzero(left))]
+    while True:
+        step, rise = _single(change, left)
+        if rise >= tolerance and order == 2 and left.sum() > 1:
+            pair = _pair(form.own, change, left)
+            step, rise = pair if pair[1] < max(rise, tolerance) else (step, rise)
+        if not rise < tolerance:
+            break
+        for unit in step:
+            left[unit] = False
+            change += 2 * form.own[unit]
+        steps.append(step)
+        risk.append(risk[-1] + rise)
+    return Pruning(tuple(map(int, np.flatnonzero(left))), tuple(steps), np.array(risk), rise)
+
+
+def _single(change: Array, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
+    if not left.any():
+        return (), np.inf
+    best = int(np.argmin(np.where(left, change, np.inf)))
+    return (best,), float(change[best])
+
+
+def _pair(own: Array, change: Array, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
+    units = np.flatnonzero(left)
+    both = change[units][:, None] + change[units] + 2 * own[np.ix_(units, units)]
+    np.fill_diagonal(both, np.inf)
+    first, other = np.unravel_index(np.argmin(both), both.shape)
+    return (int(units[first]), int(units[other])), float(both[first, other])
+
+
+def quadratic(gram: Gram, second: ArrayLike | None = None, target: ArrayLike | None = None) -> Quadratic:
+    """The risk as a sum over kept units, from the inner products of units and their output weights."""
+    own, cross, teachers = (np.asarray(part, float) for part in gram)
+    out = _outgoing("second", second, len(own))
+    wanted = _outgoing("target", target, len(teachers))
+    if cross.shape != (len(own), len(teachers)) or out.shape[1] != wanted.shape[1]:
+        raise BadInput(
+            f"prune: {len(own)} students with {out.shape[1]} outputs and {len(teachers)} teachers with "
+            f"{wanted.shape[1]} do not fit inner products of shape {cross.shape}; give a row a student."
+        )
+    return Quadratic(
+        (out @ out.T) * own, ((out @ wanted.T) * cross).sum(1), float(((wanted @ wanted.T) * teachers).sum())
+    )
+
+
+def _outgoing(name: str, given: ArrayLike | None, units: int) -> Array:
+    values = np.ones((units, 1)) if given is None else np.asarray(given, float)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != units:
+        raise BadInput(f"prune: {name} has shape {values.shape}, but output weights of {units} units were expected.")
+    return values
+
+
+class Refit(NamedTuple):
+    """Best output weights (unit, output) of the kept units, and the risk with them."""
+
+    second: Array
+    risk: float
+
+
+def refit(gram: Gram, kept: Iterable[int], *, target: ArrayLike | None = None) -> Refit:
+    """The exact least squares of the kept units' output weights; the shortest solution where units repeat each other.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.analysis.pruning import refit
+    >>> from tutelage.oracle.mixture import Gram
+    >>> refit(Gram(np.full((2, 2), 4.0), np.full((2, 1), 6.0), np.full((1, 1), 9.0)), (0, 1)).second.round(9).tolist()
+    [[0.75], [0.75]]
+
+    ```
+    """
+    kept = list(kept)
+    own = np.asarray(gram.students, float)[np.ix_(kept, kept)]
+    cross, teachers = np.asarray(gram.cross, float)[kept], np.asarray(gram.teachers, float)
+    wanted = _outgoing("target", target, len(teachers))
+    pull = cross @ wanted
+    # Directions of a relative weight below 1e-12 are rounding noise of the inner products.
+    second = np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ pull if kept else pull
+    found = np.sum(second * (own @ second)) - 2 * np.sum(second * pull) + np.sum(wanted * (teachers @ wanted))
+    return Refit(second, float(found))
+
+
+def gram_of(oracle: AbstractOracle, weights: Weights) -> tuple[Gram, Float[jax.Array, "teacher output"]]:
+    """Inner products of all units as this loss sees them, and the output weights of the teachers.
+
+    On a data set they are means over its samples, and each output's labels are a teacher.
+    """
+    if isinstance(oracle, MixtureOracle):
+        return _mixture_gram(oracle, weights), oracle.target.second
+    if isinstance(oracle, PopulationOracle):
+        first, taught = weights.first, oracle.target.first
+        student, teacher = oracle.student, oracle.teacher
+        return Gram(
+            kernel(student, student).value(first, first),
+            kernel(student, teacher).value(first, taught),
+            kernel(teacher, teacher).value(taught, taught),
+        ), oracle.target.second
+    if isinstance(oracle, EmpiricalOracle | EmpiricalMixture):
+        seen = weights.first @ oracle.x.T
+        hidden = oracle.student(seen) if isinstance(oracle, EmpiricalOracle) else oracle.student(weights.first, seen)
+        parts = hidden @ hidden.T, hidden @ oracle.y, oracle.y.T @ oracle.y
+        return Gram(*(part / len(oracle.x) for part in parts)), jnp.eye(oracle.y.shape[1])
+    raise BadInput(f"prune_run: a {type(oracle).__name__} has no inner products of units; use a population loss.")
+
+
+@eqx.filter_jit
+def _mixture_gram(oracle: MixtureOracle, weights: Weights) -> Gram:
+    return oracle.gram(weights)
+
+
+def prune_run(
+    run: Run, *, at: float | None = None, seed: int | None = None, order: int = 1, tolerance: float = 0.0
+) -> Pruning:
+    """Prune what a run had learnt at a time.
+
+    - `at`: the recorded time nearest to this; where the seed ended if None. The run needs its weights (`weights=True`)
+      or, for the population loss of a mixture of experts, all its overlaps, which are recorded unless left out.
+    - `seed`: which seed of the run, its first if None; `order`, `tolerance`: as in `prune`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.analysis.pruning import prune_run
+    >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0]])
+    >>> student = tt.TwoLayer("relu", first=[[0.9, 0.0], [0.0, 0.5]])
+    >>> run = tt.descend(tt.Problem(tt.Gaussian(100), teacher, student), step=0.1, steps=10)
+    >>> prune_run(run).kept  # the first had nearly learnt the teacher
+    (0,)
+
+    ```
+    """
+    seeds = [int(number) for number in run.dataset["seed"].values]
+    if seed is not None and seed not in seeds:
+        raise BadInput(f"prune_run: there is no seed {seed} in this run; it has {', '.join(map(str, seeds))}.")
+    which = 0 if seed is None else seeds.index(seed)
+    gram, second, target = _seen(run, which, at)
+    return prune(gram, second=second, target=target, order=order, tolerance=tolerance)
+
+
+def _seen(run: Run, which: int, at: float | None) -> tuple[Gram, ArrayLike, ArrayLike]:
+    """Inner products and output weights of a seed at the nearest recorded time, or where it stopped."""
+    if at is not None and not at >= 0:
+        raise BadInput(f"prune_run: at is {at!r}, but a time from 0 up was expected.")
+    oracle = jax.tree.map(lambda leaf: leaf[which], run.oracle) if run.batched else run.oracle
+    one = run.dataset.isel(seed=which)
+    if at is None or at >= float(one["stop_time"]):
+        weights = jax.tree.map(lambda leaf: leaf[which], run.final)
+        gram, target = gram_of(oracle, weights)
+        return gram, weights.second, target
+    record = one.isel(time=slice(int(one["recorded"]))).sel(time=at, method="nearest")
+    if "weights_first" in record:
+        weights = Weights(*(jnp.asarray(record[name].values) for name in ("weights_first", "weights_second")))
+        gram, target = gram_of(oracle, weights)
+        return gram, weights.second, target
+    if isinstance(oracle, MixtureOracle) and all(name in record for name in COSINES):
+        gram = _gram_of_cosines(oracle, [jnp.asarray(record[name].values) for name in COSINES])
+        return gram, record["second"].values, oracle.target.second
+    raise BadInput("prune_run: this run did not record its weights; run it with weights=True, or leave out at.")
+
+
+COSINES = (
+    *("overlap_ss_router", "overlap_ss_expert", "overlap_ss_cross"),
+    *("overlap_router", "overlap_expert", "overlap_router_expert", "overlap_expert_router", "second"),
+)
+
+
+@eqx.filter_jit
+def _gram_of_cosines(oracle: MixtureOracle, cosines: list[jax.Array]) -> Gram:
+    """What `MixtureOracle.gram` gives, from the recorded overlaps in place of the vectors."""
+    routers, experts, cross, router, expert, router_expert, expert_router, _ = cosines
+    taught = units(oracle.target.first)
+    among = overlaps(taught, taught)
+    own = jnp.diag(cross)[:, None]
+    student, teacher = oracle.student, oracle.teacher
+    return Gram(
+        _moments(student, student, Overlaps(routers, experts, own, cross, cross.T, own.T)),
+        _moments(student, teacher, Overlaps(router, expert, own, router_expert, expert_router, among.own_right)),
+        _moments(teacher, teacher, among),
+    )
+
+
+def _moments(left: GatedHidden, right: GatedHidden, seen: Overlaps) -> jax.Array:
+    degrees = left.degree, right.degree
+    return Moments((left.gate, right.gate), degrees, seen, sum(degrees))(0, 0, *degrees)

@@ -1,0 +1,66 @@
+"""The default solver of large flows: order five where steps are short, stabilised where they are long."""
+
+from typing import Any, ClassVar
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from tutelage.dynamics.chebyshev import RKC2, Memory, measured
+
+SHORT = 2.0
+"""Up to this, in units of one over the largest curvature, a step is made by Tsit5, which is stable up to 3.3."""
+
+
+class Stabilised(diffrax.AbstractAdaptiveSolver):
+    """`Tsit5` for a step that it is stable for, `RKC2` for a longer one; the memory is that of `RKC2`.
+
+    While units race or turn, accuracy limits the step, and order five is worth most. On plateaus nothing but the
+    largest curvature does, and the stages of `RKC2` carry a step as far as error control permits.
+    """
+
+    chebyshev: RKC2 = RKC2()
+
+    term_structure: ClassVar = diffrax.ODETerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+
+    def order(self, terms: Any) -> int:
+        return self.chebyshev.order(terms)
+
+    def error_order(self, terms: Any) -> int:
+        return self.chebyshev.error_order(terms)
+
+    def error_order_of(self, terms: Any, width: Float[Array, ""], memory: Memory) -> Float[Array, ""]:
+        """The order of the error of a step of this width."""
+        short, long = float(diffrax.Tsit5().order(terms)), float(self.error_order(terms))
+        return jnp.where(self._short(width, memory), short, long)
+
+    def longest(self, memory: Memory) -> Float[Array, ""]:
+        """The longest step there is."""
+        return self.chebyshev.longest(memory.bound)
+
+    def func(self, terms, t0, y0, args):
+        return self.chebyshev.func(terms, t0, y0, args)
+
+    def init(self, terms, t0, t1, y0, args) -> Memory:
+        return self.chebyshev.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        field = lambda t, y: terms.vf(t, y, args)  # noqa: E731
+
+        def short():
+            begin = (jnp.array(False), solver_state.velocity)
+            done: Any = diffrax.Tsit5().step(terms, t0, t1, y0, args, begin, made_jump)
+            y1, error, _, (_, velocity), _ = done
+            return y1, error, measured(field, t1, y1, solver_state._replace(velocity=velocity))
+
+        def long():
+            y1, error, _, memory, _ = self.chebyshev.step(terms, t0, t1, y0, args, solver_state, made_jump)
+            return y1, error, memory
+
+        y1, error, memory = jax.lax.cond(self._short(t1 - t0, solver_state), short, long)
+        return y1, error, {"y0": y0, "y1": y1}, memory, diffrax.RESULTS.successful
+
+    def _short(self, width: Float[Array, ""], memory: Memory) -> Bool[Array, ""]:
+        return width * memory.bound <= SHORT

@@ -1,0 +1,46 @@
+"""The times of the paper and of what happens besides: recovery of teachers, annihilation and sharing of students."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tutelage.dynamics.events import Crossings
+from tutelage.dynamics.view import View
+from tutelage.oracle.mixture import units
+
+RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
+"""Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""
+
+
+def _expert(view: View) -> Float[Array, "student teacher"]:
+    return units(view.weights.first).expert @ units(view.teacher.first).expert.T
+
+
+def _router(view: View) -> Float[Array, "student teacher"]:
+    return units(view.weights.first).router @ units(view.teacher.first).router.T
+
+
+def _expert_reaches(view: View) -> Float[Array, "student teacher"]:
+    return _expert(view) - RECOVERED
+
+
+def _router_reaches(view: View) -> Float[Array, "student teacher"]:
+    return _router(view) - RECOVERED
+
+
+def _cancels(view: View) -> Float[Array, "student student"]:
+    expert = units(view.weights.first).expert
+    return ANNIHILATED - expert @ expert.T
+
+
+def _shares(view: View) -> Float[Array, " teacher"]:
+    """The second largest overlap with each teacher."""
+    overlap = _expert(view)
+    return jnp.sort(overlap, axis=0)[-2] - SHARED if len(overlap) > 1 else jnp.full(overlap.shape[1], -1.0)
+
+
+CROSSINGS = (
+    Crossings("expert_time", _expert_reaches, ("student", "teacher"), "time at which an expert recovers a teacher's"),
+    Crossings("router_time", _router_reaches, ("student", "teacher"), "time at which a router recovers a teacher's"),
+    Crossings("pair_time", _cancels, ("student", "student_b"), "time at which two experts are opposite"),
+    Crossings("shared_time", _shares, ("teacher",), "time at which two experts share a teacher"),
+)

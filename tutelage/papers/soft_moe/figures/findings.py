@@ -1,0 +1,233 @@
+"""What the flow does besides the theorem: pairs that cancel, order by start, times against dim, plateaus."""
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.papers.paper import Figure, Size
+from tutelage.papers.soft_moe.constants import Constants
+from tutelage.papers.soft_moe.races import Race, Sweep, shared, stage
+from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.trajectory.join import combined, part
+
+PAIRS_SEEDS = {"quick": 4, "full": 20}
+ORDER_DIM = {"quick": 10**5, "full": 10**7}
+ORDER_SEEDS = {"quick": 4, "full": 10}
+DIMS = {"quick": tuple(10**n for n in range(2, 9, 2)), "full": tuple(10**n for n in range(2, 9))}
+SWEEP_SEEDS = {"quick": 2, "full": 10}
+
+
+def annihilation(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+    """Overlaps of the pairs that cancel, for seed 0; predicted and observed times, for all seeds."""
+    race = shared(settings, PAIRS_SEEDS[size], settings.horizon, 300)
+    data = race.run.dataset
+    first, second = np.nonzero(np.triu(np.isfinite(data["pair_time"].values[0]), 1))
+    order = np.argsort(data["pair_time"].values[0][first, second])[:6]
+    first, second = first[order], second[order]
+    times = [_pair_times(race, seed) for seed in range(race.count)]
+    return xr.Dataset(
+        {
+            "experts": (("pair", "time"), data["overlap_ss_expert"].values[0][:, first, second].T),
+            "routers": (("pair", "time"), data["overlap_ss_router"].values[0][:, first, second].T),
+            "name": ("pair", [f"{a + 1}, {b + 1}" for a, b in zip(first, second, strict=True)]),
+            "predicted": ("event", np.concatenate([p for p, _ in times])),
+            "observed": ("event", np.concatenate([o for _, o in times])),
+            "loss": ("time", data["loss"].values[0]),
+        },
+        {"time": data["time"].values},
+        {"dim": race.settings.dim, "init": race.settings.init, "seeds": race.count},
+    )
+
+
+def _pair_times(race: Race, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times of the generalised matching's pairs of students, and when they really were opposite (nan if never)."""
+    found = race.starts[seed].generalised.annihilations
+    seen = race.run.pair_time.values[seed]
+    return np.array([a.time for a in found]), np.array([seen[a.first, a.second] for a in found])
+
+
+def pairs_sheet(dataset: xr.Dataset) -> Sheet:
+    time, until = dataset["time"].values, 0.4 * math.sqrt(dataset.attrs["dim"])
+    curves: list[Series] = []
+    for number, name in enumerate(dataset["name"].values):
+        curves.append(line(time, dataset["experts"].values[number], f"students {name}", colour=number))
+        curves.append(line(time, dataset["routers"].values[number], dash="dashed", colour=number))
+    predicted, observed = dataset["predicted"].values, dataset["observed"].values
+    top = float(np.nanmax(np.where(np.isfinite(observed), observed, np.nan), initial=1.0))
+    kept = np.isfinite(observed)
+    caption = (
+        f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, {dataset.attrs['init']} start, "
+    )
+    caption += (
+        f"d = {dataset.attrs['dim']}: the experts run to -1, then the routers to +1, and the pair adds nothing to the "
+    )
+    caption += (
+        "output. Right: when two students are predicted to be opposite, by the matching with edges between students, "
+    )
+    caption += (
+        f"and when they were; {int(kept.sum())} of {len(kept)} predicted pairs came, of {dataset.attrs['seeds']} seeds."
+    )
+    return Sheet(
+        "Students cancel each other in pairs",
+        (
+            Panel(
+                "The first pairs", "time", "overlap of two students", tuple(curves), xlim=(0, max(2 * until, 4.0)),
+                ylim=(-1.08, 1.25),
+            ),
+            Panel(
+                "Predicted against observed", "predicted time", "time at which the overlap is -0.9",
+                (
+                    line(predicted[kept], observed[kept], "pairs", kind="points"),
+                    line([1, top], [1, top], "equal", dash="dotted", colour=6),
+                ),
+                xscale="log", yscale="log",
+            ),
+        ),
+        caption=caption,
+    )  # fmt: skip
+
+
+def order(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+    """The same seeds from iid and from orthonormal starts."""
+    parts = {}
+    for init in ("iid", "orthonormal"):
+        race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init=init)
+        pairs = [[(p.time, race.times[s, p.teacher], race.winners[s, p.teacher] == p.student) for p in one.race.pairs]
+                 for s, one in enumerate(race.starts)]  # fmt: skip
+        best = race.run.overlap_expert.values[0].max(1)
+        parts[init] = xr.Dataset(
+            {
+                "predicted": (("seed", "pair"), [[p for p, _, _ in row] for row in pairs]),
+                "observed": (("seed", "pair"), [[o for _, o, _ in row] for row in pairs]),
+                "right": (("seed", "pair"), [[int(r) for _, _, r in row] for row in pairs]),
+                "best": (("time", "teacher"), best),
+            },
+            {"time": race.run.dataset["time"].values},
+        )
+    return combined(**parts).assign_attrs({"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]})
+
+
+def order_sheet(dataset: xr.Dataset) -> Sheet:
+    panels = [_best(part(dataset, init), init) for init in ("iid", "orthonormal")]
+    panels.append(_agreement(dataset))
+    words = []
+    for init in ("iid", "orthonormal"):
+        right = part(dataset, init)["right"].values
+        words.append(f"{init}: {int(right.sum())} of {right.size} teachers go to the student of Eq. (6)")
+    return Sheet(
+        "Who recovers whom: iid starts against orthonormal ones",
+        tuple(panels),
+        columns=3,
+        caption=f"d = {dataset.attrs['dim']:.0e}, {dataset.attrs['seeds']} seeds. Left and middle: the best expert's overlap "
+        "with each teacher, seed 0, with the predicted times of the greedy matching as dotted lines. Right: predicted "
+        f"against observed times of the teachers that were recovered. {'; '.join(words)}.",
+    )
+
+
+def _best(one: xr.Dataset, init: str) -> Panel:
+    time = one["time"].values
+    series = [
+        line(time, one["best"].values[:, j], f"teacher {j + 1}", colour=j % 6) for j in range(one.sizes["teacher"])
+    ]
+    marks = tuple(Mark("", at=float(t)) for t in one["predicted"].values[0])
+    return Panel(
+        f"{init} start", "time", "largest overlap with a teacher", tuple(series), marks=marks, ylim=(-0.02, 1.05)
+    )
+
+
+def _agreement(dataset: xr.Dataset) -> Panel:
+    series = []
+    for colour, init in enumerate(("iid", "orthonormal")):
+        one = part(dataset, init)
+        x, y = one["predicted"].values.ravel(), one["observed"].values.ravel()
+        seen = np.isfinite(y)
+        series.append(line(x[seen], y[seen], f"{init}, {int(seen.sum())} of {seen.size}", kind="points", colour=colour))
+    limits = [min(float(s.x.min()) for s in series if len(s.x)), max(float(s.y.max()) for s in series if len(s.y))]
+    series.append(line(limits, limits, "equal", dash="dotted", colour=6))
+    return Panel("Times of recovery", "predicted time", "observed time", tuple(series), xscale="log", yscale="log")
+
+
+def dimension(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+    """The first recovery from the same seeds in all dims, from orthonormal starts."""
+    first = SoftMoeSettings(**settings.model_dump() | {"init": "orthonormal", "dim": DIMS[size][0], "until": None})
+    sweep = Sweep(first, DIMS[size], SWEEP_SEEDS[size])
+    return xr.Dataset(
+        {"times": (("dim", "seed"), sweep.times), "predicted": (("dim", "seed"), sweep.predicted)},
+        {"dim": list(sweep.dims)},
+        {"exponent": sweep.exponent, "low": sweep.interval.low, "high": sweep.interval.high},
+    )
+
+
+def dimension_sheet(dataset: xr.Dataset) -> Sheet:
+    dims, times = dataset["dim"].values.astype(float), dataset["times"].values
+    about = dataset.attrs
+    seeds = times.shape[1]
+    series = [
+        line(dims, times[:, s], "first recovery" if s == 0 else "", kind="points", colour=0) for s in range(seeds)
+    ]
+    series += [
+        line(dims, dataset["predicted"].values[:, s], "predicted" if s == 0 else "", dash="dotted", colour=1)
+        for s in range(seeds)
+    ]
+    level = math.exp(float(np.mean(np.log(times) - about["exponent"] * np.log(dims)[:, None])))
+    fitted = f"$d^{{{about['exponent']:.3f}}}$"
+    series.append(line(dims, level * dims ** about["exponent"], f"mean, fitted as {fitted}", colour=6, dash="dashed"))
+    ratio = [line(dims, times[:, s] / dims**0.5, f"seed {s}" if seeds <= 5 else "", colour=None if seeds <= 5 else 0)
+             for s in range(seeds)]  # fmt: skip
+    interval = f"{about['exponent']:.4f} [{about['low']:.4f}, {about['high']:.4f}]"
+    return Sheet(
+        r"The first recovery takes a time of order $\sqrt{d}$",
+        (
+            Panel(
+                "Against dimension",
+                "dimension d",
+                "time of the first recovery",
+                tuple(series),
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(r"Over $\sqrt{d}$", "dimension d", r"time over $\sqrt{d}$", tuple(ratio), xscale="log"),
+        ),
+        caption=f"Orthonormal starts, {seeds} seeds, the same in all dims. Exponent {interval} at level 0.99, over seeds. In "
+        "low dimension an overlap has less far to go, which bends the line.",
+    )
+
+
+def plateaus(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+    """The loss in units of the quantum."""
+    race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init="iid")
+    quantum = Constants.of(settings.gate, settings.degree).quantum
+    level = race.run.loss.values / quantum
+    return xr.Dataset(
+        {"level": (("seed", "time"), level)},
+        {"time": race.run.dataset["time"].values},
+        {"quantum": quantum, "dim": ORDER_DIM[size]},
+    )
+
+
+def plateau_sheet(dataset: xr.Dataset) -> Sheet:
+    time, level = dataset["time"].values, dataset["level"].values
+    series = tuple(line(time, one, f"seed {s}", colour=None) for s, one in enumerate(level[:6]))
+    last = ", ".join(f"{x:.3f}" for x in level[:, -1])
+    top = float(np.ceil(level[:, len(time) // 4 :].max() + 1))
+    marks = tuple(Mark("", level=float(k)) for k in range(int(top) + 1))
+    name = "loss / quantum"
+    return Sheet(
+        "The loss comes down in whole quanta",
+        (
+            Panel("All of the run", "time", name, series),
+            Panel("The last steps", "time", name, series, marks=marks, ylim=(-0.3, top)),
+        ),
+        caption=f"iid starts, d = {dataset.attrs['dim']:.0e}. Each unit without a partner costs one quantum 3 E[pi^2] = "
+        f"{dataset.attrs['quantum']:.7f}, a teacher or a student; two students that cancel cost nothing. At the end: {last}.",
+    )
+
+
+FIGURES = (
+    Figure("annihilation", "Students cancel each other", annihilation, pairs_sheet, ours=True),
+    Figure("order", "iid against orthonormal starts", order, order_sheet, ours=True),
+    Figure("dimension", "Time of recovery against dimension", dimension, dimension_sheet, ours=True),
+    Figure("plateaus", "Quanta of the loss", plateaus, plateau_sheet, ours=True),
+)

@@ -1,0 +1,81 @@
+"""The same flow in the frame, by the library, and in all `dim` coordinates, by another integrator."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+from tutelage.experiment import flow
+from tutelage.oracle.mixture import MixtureOracle
+from tutelage.papers.soft_moe import recipe
+from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.problem.networks import Weights
+from tutelage.trajectory.run import Run
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A small problem, m = 4 and m* = 2 in dim 60, to a time at which it has learned something."""
+
+    settings: SoftMoeSettings = SoftMoeSettings(students=4, teachers=2, dim=60)
+    until: float = 12.0
+
+    @cached_property
+    def frame(self) -> Run:
+        """In the frame of 12 coordinates, followed closely."""
+        problem = recipe.problem(self.settings)
+        return flow(problem, until=self.until, record=[0.0, self.until], solver="explicit", rtol=1e-10)
+
+    @cached_property
+    def drift(self) -> float:
+        """The largest relative change of a norm of a router or expert."""
+        norms = (np.linalg.norm(np.asarray(w.first)[0], axis=1) for w in (self.frame.start, self.frame.final))
+        first, last = norms
+        return float(np.max(np.abs(last / first - 1)))
+
+    @cached_property
+    def whole(self) -> tuple[Array, Array]:
+        """First and last vectors, of the students and then of the teachers, in all coordinates."""
+        turn = np.linalg.qr(np.random.default_rng(0).standard_normal((self.settings.dim,) * 2))[0]
+        size = self.frame.start.first.shape[-1]
+        start, target = (
+            np.asarray(rows) @ turn[:size] for rows in (self.frame.start.first[0], self.frame.teacher.first)
+        )
+        oracle = MixtureOracle(
+            self.frame.oracle.student,  # type: ignore[attr-defined]
+            self.frame.oracle.teacher,  # type: ignore[attr-defined]
+            Weights(jnp.asarray(target), self.frame.teacher.second),
+        )
+        second = jnp.ones((self.settings.students, 1))
+        field = lambda t, y: -np.asarray(_velocity(oracle, jnp.asarray(y.reshape(start.shape)), second)).ravel()  # noqa: E731
+        done = solve_ivp(field, (0, self.until), start.ravel(), method="DOP853", rtol=1e-10, atol=1e-12)
+        return np.concatenate([start, target]), np.concatenate([done.y[:, -1].reshape(start.shape), target])
+
+    @cached_property
+    def gap(self) -> float:
+        """The largest difference of an inner product at the end, between the two routes."""
+        frame = np.concatenate([self.frame.final.first[0], self.frame.teacher.first])
+        whole = self.whole[1]
+        return float(np.max(np.abs(frame @ frame.T - whole @ whole.T)))
+
+    @cached_property
+    def escaped(self) -> float:
+        """How far the whole flow has left the span of its first vectors and the teachers."""
+        begin, end = self.whole
+        basis = np.linalg.qr(begin.T)[0]
+        return float(np.max(np.abs(end - end @ basis @ basis.T)))
+
+
+@eqx.filter_jit
+def _velocity(
+    oracle: MixtureOracle, first: Float[jax.Array, "row dim"], second: Float[jax.Array, "student 1"]
+) -> Float[jax.Array, "row dim"]:
+    return oracle.gradient(Weights(first, second)).first

@@ -1,0 +1,52 @@
+"""Phases of a run, from its recorded times of recovery and annihilation (Theorem 1 and Section 4.1)."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.phases import Phase, table
+from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.trajectory.run import Run
+
+NEEDED = ("expert_time", "router_time", "pair_time")
+
+
+def phases(run: Run, settings: SoftMoeSettings) -> list[dict[str, Any]]:
+    """Search, recovery of teachers one after another, routers that lag behind, and what is left, seed by seed."""
+    if any(name not in run.dataset for name in NEEDED):
+        return []
+    seeds = (run.dataset.isel(seed=[number]) for number in range(run.dataset.sizes["seed"]))
+    return table([phase for one in seeds for phase in _of_seed(one.squeeze("seed"), settings)])
+
+
+def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
+    seed, end = int(one["seed"]), float(one["stop_time"])
+    experts = np.sort(_first(one["expert_time"]))
+    both = np.sort(_first(np.maximum(one["expert_time"], one["router_time"])))
+    met, count = experts[np.isfinite(experts)], settings.teachers
+    pairs = one["pair_time"].values
+    pairs = np.sort(pairs[np.triu_indices(len(pairs), 1)])
+    pairs = pairs[np.isfinite(pairs)]
+    found = []
+    if len(pairs):
+        text = f"{len(pairs)} pairs of experts become opposite and cancel each other"
+        found.append(Phase("annihilation", float(pairs[0]), float(pairs[-1]), text, seed=seed))
+    if not len(met):
+        return [*found, Phase("search", 0.0, end, "no expert recovers a teacher", seed=seed)]
+    found.append(Phase("search", 0.0, float(met[0]), "until an expert first recovers a teacher's", seed=seed))
+    text = f"experts recover {len(met)} of {count} teachers, one after another"
+    found.append(Phase("recovery", float(met[0]), float(met[-1]), text, seed=seed))
+    done = both[np.isfinite(both)]
+    if len(done):
+        text = f"routers follow their experts: {len(done)} of {count} teachers recovered by both"
+        found.append(Phase("routers follow", float(met[0]), float(done[-1]), text, seed=seed))
+    if len(done) == count and end > done[-1]:
+        found.append(Phase("all recovered", float(done[-1]), end, "every teacher has its student", seed=seed))
+    return found
+
+
+def _first(times: xr.DataArray) -> np.ndarray:
+    """The time at which each teacher is first recovered; nan if it never is."""
+    values = times.values
+    return np.where(np.isfinite(values).any(0), np.min(np.where(np.isfinite(values), values, np.inf), axis=0), np.nan)

@@ -1,0 +1,209 @@
+"""Flows of the whole problem, and who recovered which teacher, when, beside who was predicted to."""
+
+import functools
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from tutelage.analysis.claims import Interval
+from tutelage.papers.soft_moe import recipe
+from tutelage.papers.soft_moe.growth import Growth
+from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
+from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.trajectory.run import Run
+
+Array = NDArray[np.float64]
+
+STAGE = 0.4
+"""The time of the first stage, over sqrt(dim): nearly every draw's predicted recoveries are over by then."""
+
+
+class Race:
+    """One flow of `settings` for seeds 0, 1, ..., made when first asked for."""
+
+    def __init__(self, settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200):
+        self.settings, self.seeds, self.until, self.records = settings, seeds, until, records
+
+    @cached_property
+    def run(self) -> Run:
+        settings = self.settings.model_copy(update={"until": self.until})
+        return recipe.run(settings, seeds=self.seeds, record=np.linspace(0, self.until, self.records + 1))
+
+    @property
+    def count(self) -> int:
+        """How many seeds there are."""
+        return self.run.dataset.sizes["seed"]
+
+    @cached_property
+    def starts(self) -> list["Start"]:
+        """The first overlaps of each seed."""
+        first = np.asarray(self.run.start.first)
+        return [Start(self.settings, rows, np.asarray(self.run.teacher.first)) for rows in first]
+
+    @cached_property
+    def times(self) -> Array:
+        """When each teacher (seed, teacher) is first recovered by an expert; infinite if never."""
+        return np.nan_to_num(self.run.expert_time.values, nan=np.inf).min(1)
+
+    @cached_property
+    def winners(self) -> NDArray[np.int64]:
+        """Which student (seed, teacher) that was; -1 if none."""
+        found = np.nan_to_num(self.run.expert_time.values, nan=np.inf).argmin(1)
+        return np.where(np.isfinite(self.times), found, -1)
+
+    @property
+    def recovered(self) -> NDArray[np.int64]:
+        """How many teachers each seed recovered."""
+        return np.isfinite(self.times).sum(1)
+
+    @cached_property
+    def as_greedy(self) -> NDArray[np.bool_]:
+        """Whether every teacher was recovered by the student of Eq. (6), in the order of Eq. (6) (Theorem 1)."""
+        good = []
+        for start, times, winners in zip(self.starts, self.times, self.winners, strict=True):
+            pairs = start.greedy.pairs
+            ordered = [times[pair.teacher] for pair in pairs]
+            same = all(winners[pair.teacher] == pair.student for pair in pairs)
+            good.append(same and len(pairs) == len(times) and bool(np.all(np.diff(ordered) >= 0)))
+        return np.array(good)
+
+    def agreement(self, predicted: str) -> NDArray[np.int64]:
+        """In how many teachers the winner is that of a matching ("greedy" or "generalised"), none included."""
+        teachers = self.settings.teachers
+        pairs = zip(self.starts, self.winners, strict=True)
+        return np.array([int(np.sum(getattr(s, predicted).winners(teachers) == w)) for s, w in pairs])
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """How many pairs of experts each seed saw become opposite."""
+        return np.isfinite(self.run.pair_time.values).sum((1, 2)) // 2
+
+    @cached_property
+    def finish(self) -> Array:
+        """T* of Theorem 1: when the last teacher is recovered; the end of the run if one never is."""
+        last = self.times.max(1)
+        return np.where(np.isfinite(last), last, self.until)
+
+    @cached_property
+    def unused_overlap(self) -> Array:
+        """The largest |overlap| of a student that recovered nothing with anything else, at the record after T*."""
+        return np.array([self._unused_overlap(seed) for seed in range(self.count)])
+
+    def _unused_overlap(self, seed: int) -> float:
+        time = self.run.dataset["time"].values
+        at = self.run.dataset.isel(seed=seed, time=min(int(np.searchsorted(time, self.finish[seed])), len(time) - 1))
+        unused = np.setdiff1d(np.arange(self.settings.students), self.winners[seed])
+        if not len(unused):
+            return 0.0
+        names = ("overlap_router", "overlap_expert", "overlap_router_expert", "overlap_expert_router")
+        taught = max(float(np.abs(at[name].values[unused]).max()) for name in names)
+        own = np.eye(self.settings.students)
+        among = (at[name].values * (1 - own) for name in ("overlap_ss_router", "overlap_ss_expert", "overlap_ss_cross"))
+        return max(taught, *(float(max(np.abs(x[unused]).max(), np.abs(x[:, unused]).max())) for x in among))
+
+    @cached_property
+    def early_overlap(self) -> Array:
+        """The largest |overlap with its teacher| of a pair of Eq. (6) that is yet to come, at each recovery."""
+        return np.array([self._early_overlap(seed) for seed in range(self.count)])
+
+    def _early_overlap(self, seed: int) -> float:
+        time, pairs = self.run.dataset["time"].values, self.starts[seed].greedy.pairs
+        overlap = self.run.dataset["overlap_expert"].values[seed]
+        worst = 0.0
+        for number, pair in enumerate(pairs[:-1]):
+            when = self.times[seed, pair.teacher]
+            if np.isfinite(when):
+                before = max(int(np.searchsorted(time, when)) - 1, 0)
+                worst = max(worst, *(abs(overlap[before, p.student, p.teacher]) for p in pairs[number + 1 :]))
+        return worst
+
+
+class Start:
+    """The first overlaps of one seed, and what they predict."""
+
+    def __init__(self, settings: SoftMoeSettings, rows: Array, teacher: Array):
+        experts, taught = rows[settings.students :], teacher[settings.teachers :]
+        self.settings, self.products = settings, experts @ taught.T
+        self.norms = np.linalg.norm(experts, axis=1)
+        self.cosines = self.products / np.outer(self.norms, np.linalg.norm(taught, axis=1))
+        self.between = experts @ experts.T / np.outer(self.norms, self.norms)
+
+    @property
+    def _growth(self) -> Growth:
+        return Growth.of(self.settings)
+
+    @cached_property
+    def greedy(self) -> Matching:
+        """Eq. (6)."""
+        return greedy(self.products * self.settings.importance)
+
+    @cached_property
+    def race(self) -> Matching:
+        """The order of predicted times: norms and the teachers' weights enter."""
+        return race(self.cosines, self.norms, alphas=self.settings.importance, growth=self._growth)
+
+    @cached_property
+    def generalised(self) -> Matching:
+        """The same with students that cancel each other."""
+        return generalised(self.cosines, self.between, self.norms, alphas=self.settings.importance, growth=self._growth)
+
+
+def stage(settings: SoftMoeSettings, seeds: int, *, dim: int | None = None, **values: Any) -> Race:
+    """The first stage of Theorem 1, to 0.4 sqrt(dim)."""
+    chosen = SoftMoeSettings(**settings.model_dump() | values | {"dim": dim or settings.dim, "until": None})
+    return shared(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10)
+
+
+@functools.lru_cache(maxsize=6)
+def shared(settings: SoftMoeSettings, seeds: int, until: float, records: int = 200) -> Race:
+    """A race that figures and claims look at together."""
+    return Race(settings, seeds, until, records)
+
+
+class Sweep:
+    """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted."""
+
+    def __init__(self, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int):
+        self.settings, self.dims, self.seeds = settings, dims, seeds
+
+    @cached_property
+    def _all(self) -> tuple[Array, Array]:
+        cells = [[self._one(dim, seed) for seed in range(self.seeds)] for dim in self.dims]
+        return np.array([[seen for seen, _ in row] for row in cells]), np.array([[p for _, p in row] for row in cells])
+
+    def _one(self, dim: int, seed: int) -> tuple[float, float]:
+        settings = SoftMoeSettings(**self.settings.model_dump() | {"dim": dim, "until": None})
+        start = recipe.problem(settings).begin(seed)
+        predicted = Start(settings, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
+        # The prediction is right to some per cent, so that nothing is run for long after it.
+        return float(Race(settings, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted
+
+    @property
+    def times(self) -> Array:
+        """Observed; infinite if it did not come."""
+        return self._all[0]
+
+    @property
+    def predicted(self) -> Array:
+        return self._all[1]
+
+    @cached_property
+    def exponents(self) -> Array:
+        """The slope of log time in log dim of each seed."""
+        return np.polyfit(np.log(self.dims), np.log(self.times), 1)[0]
+
+    @property
+    def exponent(self) -> float:
+        """The mean of the seeds' slopes."""
+        return float(np.mean(self.exponents))
+
+    @property
+    def interval(self) -> Interval:
+        """Of the mean slope, from the spread over seeds (Student)."""
+        count = len(self.exponents)
+        half = student_t.ppf(0.995, max(count - 1, 1)) * np.std(self.exponents, ddof=1) / math.sqrt(count)
+        return Interval(self.exponent - float(half), self.exponent + float(half), 0.99)

@@ -1,0 +1,168 @@
+"""Fine-tuning (Section 5.2): gradient flow from the experts that pruning kept, and how fast it comes to the teacher."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from tutelage._errors import BadInput
+from tutelage.analysis.phases import Fit, line
+from tutelage.dynamics.view import View
+from tutelage.experiment import flow
+from tutelage.oracle.mixture import units
+from tutelage.papers.soft_moe.constants import Constants
+from tutelage.papers.soft_moe.local import tuning_rate
+from tutelage.problem.inputs import Gaussian
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem
+from tutelage.trajectory.observables import Observable
+from tutelage.trajectory.run import Run
+
+Values = NDArray[np.float64]
+
+WINDOW = (10.0, 20.0)
+UNTIL, RECORDS = 40.0, 161
+CANCELLED = 1e-12
+"""Below this the loss, a difference of numbers of order 1, has lost its digits; its quadratic form has not."""
+
+
+def _gap(view: View) -> Float[Array, "row frame"]:
+    """`thetabar - theta*` by differences of vectors: `1 - cosine` would lose half of the digits."""
+    return jnp.concatenate(units(view.weights.first)) - jnp.concatenate(units(view.teacher.first))
+
+
+def _distance(view: View) -> Float[Array, " student"]:
+    return sum(jnp.split(jnp.sum(_gap(view) ** 2, axis=1), 2), jnp.zeros(()))
+
+
+def _quadratic(view: View) -> Float[Array, ""]:
+    """`1/2 d^T H d` at the teacher, with `d = thetabar - theta*`."""
+    gap = Weights(_gap(view), jnp.zeros_like(view.teacher.second))
+    _, bent = jax.jvp(view.oracle.gradient, (view.teacher,), (gap,))
+    return 0.5 * jnp.sum(gap.first * bent.first)
+
+
+OBSERVE = (
+    Observable("distance", _distance, ("student",), "squared distance of an expert's and its router's directions"),
+    Observable("loss_quadratic", _quadratic, (), "loss by its curvature at the teacher", "squared output"),
+)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A fine-tuning run: `students[j]` is the expert, by its number before pruning, that has learnt teacher j."""
+
+    run: Run
+    students: tuple[int, ...]
+    constants: Constants
+
+    @property
+    def time(self) -> Values:
+        return self.run.time.values
+
+    @property
+    def distances(self) -> Values:
+        """`||vbar_i - v*_i||^2 + ||wbar_i - w*_i||^2`, (student, time)."""
+        return self.run.distance.transpose("seed", "student", "time").values[0]
+
+    @property
+    def distance(self) -> Values:
+        """`||thetabar - theta*||^2`."""
+        return self.distances.sum(0)
+
+    @property
+    def loss(self) -> Values:
+        """The loss, by its curvature where the plain sum has cancelled."""
+        plain, bent = self.run.loss.values[0], self.run.loss_quadratic.values[0]
+        return np.where(plain < CANCELLED, bent, plain)
+
+    @cached_property
+    def norms(self) -> tuple[Values, Values]:
+        """`a_i = |v_i|` and `b_i = |w_i|`, which stay as they are."""
+        return self.run.norm_router.values[0, 0], self.run.norm_expert.values[0, 0]
+
+    @property
+    def sharp(self) -> float:
+        """The rate at which the squared distance falls in the end: `2 C_S1 / max_i a_i^2`, from the Hessian."""
+        return tuning_rate(self.constants, *self.norms)
+
+    @property
+    def sharp_each(self) -> Values:
+        """The same of each expert: near the teacher they do not feel each other."""
+        return np.array([tuning_rate(self.constants, a, b) for a, b in zip(*self.norms, strict=True)])
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The line through the logarithm of the squared distance, on the window; its slope is minus the rate."""
+        return self._line(self.distance)
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """The same of each expert."""
+        return tuple(self._line(values) for values in self.distances)
+
+    def _line(self, values: Values) -> Fit:
+        inside = (self.time >= WINDOW[0]) & (self.time <= WINDOW[1])
+        return line(self.time[inside], np.log(values[inside]))
+
+    @property
+    def kappa(self) -> float:
+        """The largest kappa for which the bound of Theorem 3, `exp(-kappa t / 2)`, holds all along."""
+        fallen = np.log(self.distance[0] / self.distance[1:])
+        return 2 * float(np.min(fallen / self.time[1:]))
+
+    @property
+    def rise(self) -> float:
+        """The largest factor of the squared distance from one record to the next: below 1 if it only falls."""
+        return float(np.max(self.distance[1:] / self.distance[:-1]))
+
+
+def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: float = UNTIL) -> Tuning:
+    """Flow again from the kept experts of the end of a run, with the norms that they have (Section 5.2)."""
+    which = 0 if seed is None else list(learnt.dataset["seed"].values).index(seed)
+    problem: Problem = learnt.asked["problem"]
+    weights = jax.tree.map(lambda leaf: np.asarray(leaf)[which], learnt.final)
+    students = _in_order(weights, learnt.teacher, kept)
+    chosen = restart(problem, weights, learnt.teacher, students)
+    # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
+    run = flow(chosen, until=until, record=np.linspace(0, until, RECORDS), observe=OBSERVE, rtol=1e-10, stop_gradient=0)
+    hidden = problem.student.hidden
+    return Tuning(run, students, Constants.of(hidden.gate, hidden.degree))
+
+
+def restart(problem: Problem, weights: Weights, teacher: Weights, students: Sequence[int]) -> Problem:
+    """The problem with these students only, which start where they are; all vectors in frame coordinates."""
+    kept = list(students)
+    hidden, taught = problem.student.hidden, problem.teacher.hidden
+    routers, experts = np.split(np.asarray(weights.first), 2)
+    wanted = np.split(np.asarray(teacher.first), 2)
+    return Problem(
+        Gaussian(problem.inputs.dim),
+        Mixture(taught.gate, degree=taught.degree, routers=wanted[0], experts=wanted[1], second=teacher.second),
+        Mixture(
+            hidden.gate,
+            degree=hidden.degree,
+            routers=routers[kept],
+            experts=experts[kept],
+            second=np.asarray(weights.second)[kept],
+            trains=problem.student.trains,
+        ),
+    )
+
+
+def _in_order(weights: Weights, teacher: Weights, kept: Sequence[int]) -> tuple[int, ...]:
+    """The kept experts, each at the place of the teacher that it is nearest to."""
+    overlap = np.asarray(units(jnp.asarray(weights.first)).expert @ units(teacher.first).expert.T)[list(kept)]
+    found = np.argmax(overlap, axis=0)
+    if len(kept) != overlap.shape[1] or len(set(found)) != len(kept):
+        raise BadInput(
+            f"tune: {len(kept)} experts were kept for {overlap.shape[1]} teachers, but one for each was expected; "
+            "prune at another time, or with order=2."
+        )
+    return tuple(int(kept[place]) for place in found)

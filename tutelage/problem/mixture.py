@@ -1,0 +1,130 @@
+"""Soft-routed mixtures of experts: `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from tutelage._errors import BadInput, unknown
+from tutelage.problem.activations import Activation, activation
+from tutelage.problem.frame import Matrix
+from tutelage.problem.hidden import GatedHidden
+from tutelage.problem.initial import AbstractEntries, AbstractRows, MixtureRows
+from tutelage.problem.networks import Weights, given_matrix, given_outgoing
+
+PARTS = ("routers", "experts", "second")
+
+
+class Mixture:
+    """A mixture of experts `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`.
+
+    Only directions matter: the flow leaves the norms of routers and experts as they are, and they set its pace.
+
+    - `gate`: a name ("sigmoid", "probit", "erf", "tanh", "softplus", "constant"), an `Activation`, or any smooth
+      function that JAX can trace; `degree`: of the experts' Hermite polynomial.
+    - `routers`, `experts`: the vectors `v_i` and `w_i`, one row each (missing columns are zero).
+    - `start`: in their place a law of rows, of all routers, then of all experts (default `MixtureRows()`); with
+      `width` units.
+    - `second`: output weights, as for `TwoLayer`; `trains`: what learns, of "routers", "experts" and "second".
+
+    Its weights are `Weights(first, second)`, where `first` has the routers' rows and then the experts'.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> teacher = tt.Mixture(routers=np.eye(2, 4), experts=np.eye(4)[2:])
+    >>> student = tt.Mixture(start=tt.MixtureRows("orthonormal"), width=6)
+    >>> problem = tt.Problem(tt.Gaussian(10**6), teacher, student)
+    >>> problem.begin(seed=0).student.first.shape  # 12 vectors in a frame of 4 + 12 coordinates
+    (12, 16)
+
+    ```
+    """
+
+    hidden: GatedHidden
+    first: Matrix | AbstractRows
+    second: Matrix | AbstractEntries
+    width: int
+    outputs: int
+    trains: tuple[str, ...]
+
+    def __init__(
+        self,
+        gate: str | Activation | Callable[[Any], Any] = "sigmoid",
+        *,
+        degree: int = 3,
+        routers: Any = None,
+        experts: Any = None,
+        start: AbstractRows | None = None,
+        width: int | None = None,
+        second: Any = "ones",
+        outputs: int = 1,
+        trains: tuple[str, ...] = ("routers", "experts"),
+    ):
+        self.hidden = GatedHidden(_gate(gate), _degree(degree))
+        self.first, self.width = _vectors(routers, experts, start, width)
+        self.second = given_outgoing("Mixture", second, self.width, outputs)
+        self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
+        self.trains = tuple(trains)
+        for name in self.trains:
+            if name not in PARTS:
+                raise unknown("part of a mixture that trains", name, PARTS)
+
+    @property
+    def rows(self) -> int:
+        """How many vectors in input space it has."""
+        return 2 * self.width
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The fields of its `Weights` that move."""
+        inner = ("first",) if {"routers", "experts"} & set(self.trains) else ()
+        return inner + (("second",) if "second" in self.trains else ())
+
+    def rates(self, given: dict[str, float] | None = None) -> Weights:
+        """Factors of the parts' velocities, 0 for a part that does not train."""
+        factors = {part: float(part in self.trains) for part in PARTS}
+        for part, value in (given or {}).items():
+            if part not in factors:
+                raise unknown("part of a mixture", part, PARTS)
+            factors[part] *= float(value)
+        first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
+        return Weights(jnp.asarray(first), jnp.asarray(factors["second"]))
+
+
+def _gate(gate: Any) -> Activation:
+    found = activation(gate)
+    if found.kinks:
+        raise BadInput(
+            f"Mixture: the gate {found.name!r} has a kink, but a smooth one was expected, such as 'sigmoid'."
+        )
+    return found
+
+
+def _degree(degree: Any) -> int:
+    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 20:
+        raise BadInput(f"Mixture: degree is {degree!r}, but a whole number from 0 to 20 was expected.")
+    return int(degree)
+
+
+def _vectors(routers: Any, experts: Any, start: Any, width: int | None) -> tuple[Matrix | AbstractRows, int]:
+    given = routers is not None or experts is not None
+    if given and (routers is None or experts is None or start is not None):
+        raise BadInput("Mixture: pass both routers and experts, or a law of rows as start with width.")
+    if not given:
+        if width is None or width < 1:
+            raise BadInput(f"Mixture: width is {width}, but without routers a number of units was expected.")
+        law = MixtureRows() if start is None else start
+        if not isinstance(law, AbstractRows):
+            raise BadInput(f"Mixture: start is {start!r}, but a law of rows was expected, such as MixtureRows('iid').")
+        return law, width
+    parts = [given_matrix("Mixture", name, part) for name, part in (("routers", routers), ("experts", experts))]
+    if len(parts[0]) != len(parts[1]):
+        raise BadInput(f"Mixture: there are {len(parts[0])} routers and {len(parts[1])} experts; give one each a unit.")
+    if width is not None and width != len(parts[0]):
+        raise BadInput(f"Mixture: width is {width} but there are {len(parts[0])} routers; leave width out.")
+    if not all(np.all(np.any(part, axis=1)) for part in parts):
+        raise BadInput("Mixture: a router or expert is the zero vector, which has no direction; give it some length.")
+    columns = max(part.shape[1] for part in parts)
+    stacked = np.concatenate([np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in parts])
+    return stacked, len(parts[0])
