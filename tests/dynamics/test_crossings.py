@@ -42,22 +42,27 @@ def linear():
 EXACT = np.where(LEVELS <= BEGIN, 0, np.log((TARGETS[:, None] - BEGIN) / (TARGETS[:, None] - LEVELS)))
 
 
-# What the cubic is off by: a step h of an exponential changes by h^4/384 of itself. Tsit5 and Kvaerno5 take steps of up
-# to 0.3 here at their default tolerance, RKC2 and Tsit5 together up to 0.5 at theirs.
-@pytest.mark.parametrize(("solver", "error"), [("explicit", 3e-5), ("stabilised", 2e-4), ("stiff", 3e-5)])
-def test_times_in_a_flow(solver, error):
+# What the cubic is off by: an exponential changes by h^4/384 of itself over a step h. Tsit5 takes steps of up to 0.2
+# here, Kvaerno5 of up to a tenth of the time (0.45), and the stabilised solver of up to 0.5 at its tolerance. To that
+# comes the solver's own error, of up to 20 steps or so, over the speed at the threshold.
+SOLVERS = [("explicit", 4e-6, 1e-8), ("stabilised", 2e-4, 1e-6), ("stiff", 1e-4, 1e-8)]
+
+
+@pytest.mark.parametrize(("solver", "cubic", "rtol"), SOLVERS)
+def test_times_in_a_flow(solver, cubic, rtol):
     run = tt.flow(linear(), until=6.0, solver=solver, crossings=LINES, record=[6.0], observables=("loss",))
-    np.testing.assert_allclose(run.reached.values[0], EXACT, rtol=0, atol=error)
+    allowed = cubic + 20 * rtol / (TARGETS[:, None] - LEVELS)
+    np.testing.assert_array_less(np.abs(run.reached.values[0] - EXACT), allowed)
     assert np.all(run.reached.values[0, :, 0] == 0)  # there at the start
     assert np.all(np.isnan(run.never))
     assert run.reached.dims == ("seed", "student", "level") and run.never.dims == ("seed", "student")
 
 
 def test_a_smaller_tolerance_finds_them_closer():
-    run = tt.flow(
-        linear(), until=6.0, solver="explicit", crossings=LINES, record=[6.0], rtol=1e-11, observables=("loss",)
-    )
-    np.testing.assert_allclose(run.reached.values[0], EXACT, rtol=0, atol=1e-8)
+    """Steps of up to 0.07."""
+    options = {"until": 6.0, "record": [6.0], "observables": ("loss",), "crossings": LINES}
+    run = tt.flow(linear(), solver="explicit", rtol=1e-11, **options)
+    np.testing.assert_allclose(run.reached.values[0], EXACT, rtol=0, atol=6e-8)
 
 
 @pytest.mark.parametrize("schedule", [None, lambda n: 1 / (1 + n)], ids=["constant", "schedule"])
@@ -77,9 +82,8 @@ def check_by_record(run):
 
 
 def test_times_in_sgd_are_those_of_updates():
-    run = tt.sgd(
-        linear(), step=0.2, steps=40, batch=50, seeds=2, record="all", weights=True, crossings=LINES, law="direct"
-    )
+    options = {"batch": 50, "seeds": 2, "record": "all", "weights": True, "law": "direct"}
+    run = tt.sgd(linear(), step=0.2, steps=40, crossings=LINES, **options)
     check_by_record(run)
     assert np.isfinite(run.reached.values[:, 2]).all()
 
@@ -102,11 +106,13 @@ def test_a_jump_is_noted_at_its_end():
 def test_a_run_that_an_event_stops_has_no_later_times():
     """The event lies inside a step, and thresholds further on in that step have not been crossed."""
     stop = tt.Event("stop", lambda view: jnp.max(view.weights.first[0]) - 0.5, stop=True)
-    run = tt.flow(linear(), until=6.0, solver="stiff", crossings=(*LINES, AFTER), events=(stop,), record=[6.0])
+    options = {"until": 6.0, "record": [6.0], "observables": ("loss",), "crossings": (*LINES, AFTER)}
+    run = tt.flow(linear(), solver="explicit", events=(stop,), **options)
     end = float(run.stop_time[0])
     assert end == pytest.approx(EXACT[0, 1], abs=1e-6)
-    times = run.reached.values[np.isfinite(run.reached.values)]
-    assert times.size == 8 - 2 and times.max() <= end + 1e-4  # not 0.99 of the first two; 0.5 of the first is the event
+    found = run.reached.values[0]
+    np.testing.assert_array_equal(np.isfinite(found), EXACT <= EXACT[0, 1])
+    assert found.max(where=np.isfinite(found), initial=0) <= end  # the event's own threshold is among them
     assert np.all(np.isnan(run.after))
 
 
@@ -121,8 +127,8 @@ UNTIL, STOPS = 40.0, np.linspace(0, 40, 33)
 
 def test_many_seeds_are_the_seeds_one_by_one():
     """The stabilised solver runs seeds in threads, by one compiled program: bit for bit the same."""
-    several = tt.flow(problem(), until=UNTIL, record=STOPS, crossings=CROSSINGS, seeds=[3, 4, 5])
-    for place, seed in enumerate((3, 4, 5)):
+    several = tt.flow(problem(), until=UNTIL, record=STOPS, crossings=CROSSINGS, seeds=[0, 1, 4])
+    for place, seed in enumerate((0, 1, 4)):
         alone = tt.flow(problem(), until=UNTIL, record=STOPS, crossings=CROSSINGS, seeds=[seed])
         for name in ("loss", "overlap_expert", "expert_time", "router_time", "solver_steps"):
             np.testing.assert_array_equal(several.dataset[name].values[place], alone.dataset[name].values[0])
@@ -131,7 +137,7 @@ def test_many_seeds_are_the_seeds_one_by_one():
 
 def build():
     chosen = problem()
-    starts = [chosen.begin(seed) for seed in (3, 4)]
+    starts = [chosen.begin(seed) for seed in (0, 1)]
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     start = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(start.student for start in starts))
     return Loop(

@@ -4,7 +4,9 @@ Statistical tests compare the distributions of all inner products over thousands
 with `LEVEL` shared out among the quantities of a test; seeds are fixed, so that a test that passes goes on passing.
 """
 
-import jax
+import functools
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -12,21 +14,23 @@ import pytest
 from scipy import special, stats
 
 import tutelage as tt
+from tutelage.dynamics.normals import key_of
 from tutelage.dynamics.stochastic import Online
 from tutelage.oracle.population import population
+from tutelage.problem.frame import settle
 from tutelage.problem.hidden import GatedHidden
 
 LEVEL = 1e-4  # false-alarm rate of one test
 COUNT, STEP, STEPS = 2500, 0.05, 3
 
 
-def make(dim=8, outputs=1, noise=0.0, trains=("routers", "experts"), hidden=None):
+def make(dim=8, outputs=1, noise=0.0, trains=("routers", "experts"), hidden=None, degree=3):
     """Two students, one teacher that is not orthogonal; the frame has 2 + 4 columns."""
     draw = np.random.default_rng(3)
-    teacher = tt.Mixture(routers=[[1.0, 0.0]], experts=[[0.6, 0.8]], second=np.ones((1, outputs)))
+    teacher = tt.Mixture(degree=degree, routers=[[1.0, 0.0]], experts=[[0.6, 0.8]], second=np.ones((1, outputs)))
     routers, experts = draw.standard_normal((2, 2, dim)) / 2
     second = 1 + 0.3 * draw.standard_normal((2, outputs))
-    student = tt.Mixture(routers=routers, experts=experts, second=second, trains=trains)
+    student = tt.Mixture(degree=degree, routers=routers, experts=experts, second=second, trains=trains)
     if hidden is not None:
         student.hidden = hidden
     return tt.Problem(tt.Gaussian(dim), teacher, student, noise=noise)
@@ -135,43 +139,66 @@ def dynamics(batch, precision="float64"):
 
 
 def settled(problem):
-    start = tt.experiment._settled(problem, problem.begin(0), 0)
-    oracle = population(problem, jax.tree.map(jnp.asarray, start.teacher))
-    return oracle, jax.tree.map(jnp.asarray, start.student)
+    """The oracle and the start in the coordinates of online SGD."""
+    start = problem.begin(0)
+    taught, learning = settle(problem.inputs.dim, start.teacher.first, start.student.first)
+    weights = [
+        tt.Weights(jnp.asarray(a), jnp.asarray(b))
+        for a, b in ((taught, start.teacher.second), (learning, start.student.second))
+    ]
+    return population(problem, weights[0]), weights[1]
+
+
+@eqx.filter_jit
+def updated(online, oracle, weights):
+    """The first gradient, in the frame's columns and those beyond, and the vectors after it."""
+    moment = online.seeded(online.begin(oracle, weights), jnp.asarray(key_of(0)))
+    return online._gradient(oracle, moment)["first"], online.step(oracle, moment, None)[0].weights.first
 
 
 def test_norms_grow_by_the_square_of_the_update():
     """Each update is orthogonal to its vector on every batch, not just in the mean: norms only ever grow."""
     oracle, weights = settled(make())
     for precision, error in (("float64", 1e-13), ("float32", 1e-4)):  # single precision: 1e-7 of terms of up to 1e3
-        online = dynamics(8, precision)
-        moment = online.begin(oracle, weights)
-        gradient = np.asarray(online._gradient(oracle, moment)["first"])
+        gradient, after = updated(dynamics(8, precision), oracle, weights)
         inside = np.sum(gradient[:, :6] * np.asarray(weights.first), axis=1)
         np.testing.assert_allclose(inside, 0, atol=error * np.abs(gradient).max())
-        after = np.asarray(online.step(oracle, moment, None)[0].weights.first)
         growth = np.sum(after**2, axis=1) - np.sum(np.asarray(weights.first) ** 2, axis=1)
         np.testing.assert_allclose(growth, STEP**2 * np.sum(gradient**2, axis=1), rtol=10 * error, atol=error)
 
 
-def test_the_mean_update_is_the_population_gradient_and_batches_average():
-    """Changes of the inner products with the teacher are linear in the update: 8 z-scores for each batch, 2e-5 in all
-    at 4.7 standard errors. Their variance goes with one over the batch: of heavy-tailed numbers, right to a third.
+@pytest.mark.parametrize("degree", [1, 2])
+def test_the_mean_update_is_the_population_gradient(degree):
+    """Changes of the inner products with the teacher are linear in the update: 8 z-scores, 2e-5 in all at 4.7.
+
+    For He3 that would take millions of samples: with these, its whole gradient is 4.5 standard errors.
     """
-    problem = make()
+    change, mean = one_update(degree, 128)
+    errors = change.std(0) / np.sqrt(COUNT)
+    assert np.abs((change.mean(0) - mean) / errors).max() < 4.7
+    assert np.abs(mean / errors).max() > 10  # so that a gradient of zero would be seen
+
+
+def test_batches_average_the_noise():
+    """The variance goes with one over the batch. A variance is known to `sqrt((kurtosis - 1) / count)` of itself, and
+    8 ratios are within 4.7 of that (2e-5). With He1, since the kurtosis of updates of He3 is not known well enough.
+    """
+    small, large = (one_update(1, batch)[0] for batch in (8, 128))
+    squares = [(stats.kurtosis(change, axis=0, fisher=False) - 1) / COUNT for change in (small, large)]
+    allowed = 4.7 * np.sqrt(sum(squares))
+    assert allowed.max() < np.log(2)  # so that a factor of two would be seen
+    assert np.all(np.abs(np.log(small.var(0) / large.var(0) / 16)) < allowed)
+
+
+@functools.cache
+def one_update(degree, batch):
+    """How one update changes the inner products with the teacher, for all seeds, and what the gradient says."""
+    problem = make(degree=degree)
     oracle, weights = settled(problem)
-    mean = -STEP * np.asarray(oracle.gradient(weights).first) @ np.asarray(oracle.target.first).T
-    before = np.asarray(weights.first) @ np.asarray(oracle.target.first).T
-    variances = []
-    for batch in (8, 128):
-        run = tt.sgd(problem, step=STEP, steps=1, batch=batch, seeds=COUNT, record=[1], observables=("norm_expert",))
-        change = np.asarray(run.final.first) @ np.asarray(run.teacher.first).T - before
-        scores = (change.mean(0) - mean) / (change.std(0) / np.sqrt(COUNT))
-        assert np.abs(scores).max() < 4.7
-        variances.append(change.var(0))
-    ratio = variances[0] / variances[1] / 16
-    assert np.all((0.67 < ratio) & (ratio < 1.5))
-    assert np.abs(mean).max() > 10 * np.sqrt(variances[1].max() / COUNT)  # a gradient that could be missed
+    target = np.asarray(oracle.target.first)
+    run = tt.sgd(problem, step=STEP, steps=1, batch=batch, seeds=COUNT, record=[1], observables=("norm_expert",))
+    change = np.asarray(run.final.first - weights.first) @ target.T
+    return change, -STEP * np.asarray(oracle.gradient(weights).first) @ target.T
 
 
 def test_given_rates_of_parts():

@@ -10,7 +10,8 @@ from dynamics.mixtures import CROSSINGS, problem
 import tutelage as tt
 from tutelage.dynamics.chebyshev import RKC2
 from tutelage.dynamics.stabilised import SHORT, Stabilised
-from tutelage.oracle.mixture import units
+from tutelage.oracle.mixture import MixtureOracle, units
+from tutelage.problem.networks import Weights
 
 SOLVER = Stabilised()
 DECAY = diffrax.ODETerm(lambda t, y, args: -jnp.array([1.0, 10.0, 100.0]) * y)
@@ -53,34 +54,50 @@ def test_the_longest_step_can_be_made(memory):
 
 
 UNTIL, TIMES = 40.0, np.linspace(0, 40, 33)
+OPTIONS = {"until": UNTIL, "record": TIMES, "crossings": CROSSINGS, "seeds": [0]}
 
 
-def run(rtol, solver="stabilised", seed=4):
-    options = {"until": UNTIL, "record": TIMES, "crossings": CROSSINGS, "seeds": [seed]}
-    return tt.flow(problem(), solver=solver, rtol=rtol, **options)
+def run(rtol):
+    return tt.flow(problem(), solver="stabilised", rtol=rtol, **OPTIONS)
+
+
+@jax.jit
+def by_tsit5(teacher, first):
+    """The experts' and routers' overlaps with the teachers, from diffrax's own loop around Tsit5."""
+    oracle = MixtureOracle(problem().student.hidden, problem().teacher.hidden, Weights(teacher, jnp.ones((2, 1))))
+    term = diffrax.ODETerm(lambda t, y, args: -oracle.gradient(Weights(y, jnp.ones((2, 1)))).first)
+    controller = diffrax.PIDController(rtol=1e-11, atol=1e-13)
+    saved = diffrax.SaveAt(ts=TIMES)
+    path = diffrax.diffeqsolve(
+        term, diffrax.Tsit5(), 0.0, UNTIL, None, first, saveat=saved, stepsize_controller=controller, max_steps=20_000
+    ).ys
+    met = units(teacher)
+    return jax.vmap(lambda y: jnp.stack([units(y).expert @ met.expert.T, units(y).router @ met.router.T]))(path)
 
 
 def test_it_agrees_with_tsit5_and_the_error_falls_with_the_tolerance():
-    """Overlaps along the run and times of events. An error made early grows with the race of the experts, which takes
-    its time from it: by 1e3 here, so that a tolerance of 1e-8 leaves 1e-5.
+    """Errors are of the order of the tolerance times the length of the run, and so is the drift of the norms, which
+    the flow itself leaves as they are. The times of thresholds are right to about ten times that, those of rare long
+    steps to what the cubic through their ends makes of them.
     """
-    right = run(1e-11, "explicit")
-    names = ("overlap_expert", "overlap_router", "overlap_ss_expert", "expert_time", "router_time")
-    assert np.isfinite(right.expert_time).any() and np.isfinite(right.router_time).any()
+    fine = run(1e-10)
+    right = np.moveaxis(np.asarray(by_tsit5(fine.teacher.first, fine.start.first[0])), 1, 0)
     errors = []
     for rtol in (1e-4, 1e-6, 1e-8):
         found = run(rtol)
+        gaps = [np.abs(found.overlap_expert.values[0] - right[0]), np.abs(found.overlap_router.values[0] - right[1])]
+        errors.append(max(gap.max() for gap in gaps))
+        assert errors[-1] < 40 * rtol
+        np.testing.assert_allclose(found.norm_expert, 1, rtol=0, atol=4 * rtol)
         for name in ("expert_time", "router_time"):
-            np.testing.assert_array_equal(np.isnan(found.dataset[name]), np.isnan(right.dataset[name]))
-        gaps = [np.nanmax(np.abs(found.dataset[name].values - right.dataset[name].values)) for name in names]
-        errors.append(max(gaps))
-        np.testing.assert_allclose(found.norm_expert, right.norm_expert, rtol=0, atol=100 * rtol)
+            times, fine_times = found.dataset[name].values, fine.dataset[name].values
+            assert np.isfinite(fine_times).any()
+            np.testing.assert_allclose(times, fine_times, rtol=0, atol=40 * rtol + 1e-5 * (rtol > 1e-7))
     assert errors[0] > 10 * errors[1] > 100 * errors[2]
-    assert errors[1] < 3e-3 and errors[2] < 1e-4
 
 
 def test_auto_gives_a_mixture_to_it():
-    found = tt.flow(problem(), until=UNTIL, record=TIMES, crossings=CROSSINGS, seeds=[4])
+    found = tt.flow(problem(), **OPTIONS)
     assert '"solver": "stabilised"' in found.dataset.attrs["settings"]
     assert '"rtol": 1e-06' in found.dataset.attrs["settings"]
 

@@ -174,14 +174,16 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
     last = int(run.dataset["step"].values[int(run.dataset["recorded"].values[which]) - 1])
     befores = np.unique(np.linspace(0, max(last - 1, 0), times).astype(int))
     again = run.rerun(record=np.union1d(befores, befores + 1), weights=True).dataset.isel(seed=which)
-    rates = {layer: (options["rates"] or {}).get(layer, 1.0) * (layer in problem.student.trains) for layer in LAYERS}
+    rates, trained = problem.student.rates(options["rates"]), problem.student.layers
     records = {int(step): _weights(again.isel(time=i)) for i, step in enumerate(again["step"].values)}
     for n in befores:
         if n + 1 not in records or not bool(jnp.all(jnp.isfinite(records[n + 1].first))):
             continue  # the run ended before
         size = options["step"] * (float(options["schedule"](jnp.asarray(float(n)))) if options["schedule"] else 1.0)
         direction = routes.random_direction(records[n], generator)
-        paced = Weights(*(size * rates[layer] * getattr(direction, layer) for layer in LAYERS))
+        paced = Weights(
+            *(size * (layer in trained) * getattr(rates, layer) * getattr(direction, layer) for layer in LAYERS)
+        )
         route, slope, terms = routes.derivative(_oracle_of(run, which), records[n], paced, digits)
         moved = routes.along(jax.tree.map(lambda a, b: a - b, records[n], records[n + 1]), direction)
         rounding = routes.along(*(jax.tree.map(jnp.abs, w) for w in (records[n], direction)))

@@ -255,32 +255,32 @@ def _seen(run: Run, which: int, at: float | None) -> tuple[Gram, ArrayLike, Arra
     if at is not None and not at >= 0:
         raise BadInput(f"prune_run: at is {at!r}, but a time from 0 up was expected.")
     oracle = jax.tree.map(lambda leaf: leaf[which], run.oracle) if run.batched else run.oracle
-    one = run.dataset.isel(seed=which)
-    if at is None or at >= float(one["stop_time"]):
+    data = run.dataset
+    if at is None or at >= data["stop_time"].values[which]:
         weights = jax.tree.map(lambda leaf: leaf[which], run.final)
         gram, target = gram_of(oracle, weights)
         return gram, weights.second, target
-    record = one.isel(time=slice(int(one["recorded"]))).sel(time=at, method="nearest")
-    if "weights_first" in record:
-        weights = Weights(*(jnp.asarray(record[name].values) for name in ("weights_first", "weights_second")))
+    row = int(np.argmin(np.abs(data["time"].values[: int(data["recorded"].values[which])] - at)))
+    if "weights_first" in data:
+        weights = Weights(*(jnp.asarray(data[name].values[which, row]) for name in ("weights_first", "weights_second")))
         gram, target = gram_of(oracle, weights)
         return gram, weights.second, target
-    if isinstance(oracle, MixtureOracle) and all(name in record for name in COSINES):
-        gram = _gram_of_cosines(oracle, [jnp.asarray(record[name].values) for name in COSINES])
-        return gram, record["second"].values, oracle.target.second
+    if isinstance(oracle, MixtureOracle) and all(name in data for name in (*COSINES, "second")):
+        gram = _gram_of_cosines(oracle, [data[name].values[which, row] for name in COSINES])
+        return gram, data["second"].values[which, row], oracle.target.second
     raise BadInput("prune_run: this run did not record its weights; run it with weights=True, or leave out at.")
 
 
 COSINES = (
     *("overlap_ss_router", "overlap_ss_expert", "overlap_ss_cross"),
-    *("overlap_router", "overlap_expert", "overlap_router_expert", "overlap_expert_router", "second"),
+    *("overlap_router", "overlap_expert", "overlap_router_expert", "overlap_expert_router"),
 )
 
 
 @eqx.filter_jit
-def _gram_of_cosines(oracle: MixtureOracle, cosines: list[jax.Array]) -> Gram:
+def _gram_of_cosines(oracle: MixtureOracle, cosines: list[Array]) -> Gram:
     """What `MixtureOracle.gram` gives, from the recorded overlaps in place of the vectors."""
-    routers, experts, cross, router, expert, router_expert, expert_router, _ = cosines
+    routers, experts, cross, router, expert, router_expert, expert_router = map(jnp.asarray, cosines)
     taught = units(oracle.target.first)
     among = overlaps(taught, taught)
     own = jnp.diag(cross)[:, None]

@@ -75,10 +75,10 @@ class Flow(AbstractDynamics):
         """The scale of weights that must be followed.
 
         The stabilised solver takes steps that only error control limits, so it must see the small overlaps from which
-        a race starts: 1/sqrt(dim) beside norms of 1. It takes the median of the entries that are not zero.
+        a race starts: 1/sqrt(dim) beside norms of 1. It takes the lower quartile of the entries that are not zero.
         """
         if self.solver == "stabilised":
-            return jnp.nanmedian(jnp.where(y == 0, jnp.nan, jnp.abs(y)))
+            return jnp.nanquantile(jnp.where(y == 0, jnp.nan, jnp.abs(y)), 0.25)
         return jnp.sqrt(jnp.mean(y**2))
 
     def _width(self, solver: Any, memory: Any, width: Float[Array, ""]) -> Float[Array, ""]:

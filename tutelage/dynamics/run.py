@@ -202,6 +202,18 @@ def _locate(dynamics, events, oracle, batched, teacher, start, state: State) -> 
 
 
 @eqx.filter_jit
+def _crossed_by(crossings, oracle, batched, teacher, start, moment: Moment, crossed) -> tuple[Array, ...]:
+    """Times of crossings up to a moment inside the last step: what was crossed later in it has not happened."""
+
+    def one(oracle, start, moment, crossed):
+        view = Scene(oracle, teacher, start).view(moment.weights)
+        there = [jnp.where(jnp.asarray(c.values(view), float) >= 0, moment.time, jnp.nan) for c in crossings]
+        return tuple(jnp.where(t <= moment.time, t, now) for t, now in zip(crossed, there, strict=True))
+
+    return _each_seed(one, oracle, batched, start, moment, crossed)
+
+
+@eqx.filter_jit
 def _stiffness(oracle, batched, weights) -> Float[Array, " seed"]:
     return _each_seed(stiffness, oracle, batched, weights)
 
@@ -353,8 +365,9 @@ class Loop:
         which = times.argmin(1)
         place = lambda now, found: now.at[seeds].set(found[seeds, which[seeds]])  # noqa: E731
         moment = jax.tree.map(place, self.state.moment, moments)
-        # What was crossed in the same step, but later, has not happened.
-        crossed = tuple(jnp.where(found.T > moment.time, jnp.nan, found.T).T for found in self.state.crossed)
+        crossed = self.state.crossed
+        if crossed:
+            crossed = _crossed_by(self.crossings, self.oracle, self.batched, self.teacher, self.start, moment, crossed)
         self.state = eqx.tree_at(lambda s: (s.moment, s.crossed), self.state, (moment, crossed))
 
     def _measure_stiffness(self, horizon: float) -> None:

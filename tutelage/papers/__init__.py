@@ -4,8 +4,9 @@ from tutelage._errors import unknown
 from tutelage.papers.both_layers import PAPER as both_layers
 from tutelage.papers.paper import Figure, Paper, Settings
 from tutelage.papers.relu_teachers import PAPER as relu_teachers
+from tutelage.papers.soft_moe import PAPER as soft_moe
 
-_ALL = {paper.name: paper for paper in (both_layers, relu_teachers)}
+_ALL = {paper.name: paper for paper in (both_layers, relu_teachers, soft_moe)}
 
 
 def names() -> list[str]:
@@ -28,4 +29,4 @@ def get(name: str) -> Paper:
     return _ALL[name]
 
 
-__all__ = ["Figure", "Paper", "Settings", "both_layers", "get", "names", "relu_teachers"]
+__all__ = ["Figure", "Paper", "Settings", "both_layers", "get", "names", "relu_teachers", "soft_moe"]

@@ -1,4 +1,4 @@
-"""The picture of any run: loss, gradient, norms, angles and balance, from the names of the schema."""
+"""The picture of any run: loss, gradient, norms, angles or overlaps, from the names of the schema."""
 
 from typing import Literal
 
@@ -14,6 +14,9 @@ _PANELS: tuple[tuple[str, str, str, Scale, tuple[str, ...]], ...] = (
     ("first_norm", "Incoming weights", "|w|", "log", ("student",)),
     ("second", "Outgoing weights", "v", "linear", ("student", "output")),
     ("overlap_angle", "Angle to the nearest teacher", "angle [rad]", "linear", ("student", "teacher")),
+    ("overlap_expert", "The best expert for each teacher", "overlap", "linear", ("teacher",)),
+    ("overlap_router", "The best router for each teacher", "overlap", "linear", ("teacher",)),
+    ("overlap_ss_expert", "The most opposite two experts", "overlap", "linear", ()),
     ("imbalance", "Balance of the layers", "|w|² − |v|²", "linear", ("student",)),
 )
 _DASHES: tuple[Literal["solid", "dashed", "dotted"], ...] = ("solid", "dashed", "dotted")  # curves may coincide
@@ -23,7 +26,7 @@ _MOST_SEEDS = 20
 
 def overview(dataset: xr.Dataset, title: str = "Run") -> Sheet:
     """Panels for what the Dataset holds; every seed is a faint curve, and the median over seeds a strong one."""
-    dataset = _nearest(dataset)
+    dataset = _nearest(_extreme(dataset))
     fixed = {"second", "imbalance"} if "second" in dataset and _constant(dataset["second"]) else set()
     panels = [_panel(dataset, *spec) for spec in _PANELS if spec[0] in dataset and spec[0] not in fixed]
     seeds = dataset.sizes.get("seed", 1)
@@ -37,6 +40,16 @@ def _nearest(dataset: xr.Dataset) -> xr.Dataset:
     if dataset.sizes.get("teacher", 1) == 1 or "overlap_angle" not in dataset:
         return dataset
     return dataset.assign(overlap_angle=dataset["overlap_angle"].min("teacher"))
+
+
+def _extreme(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a mixture's overlaps the best student's for each teacher, and the least one among students."""
+    best = {name: dataset[name].max("student") for name in ("overlap_expert", "overlap_router") if name in dataset}
+    if dataset.sizes.get("student_b", 1) > 1 and "overlap_ss_expert" in dataset:
+        best["overlap_ss_expert"] = dataset["overlap_ss_expert"].min(("student", "student_b"))
+    else:
+        dataset = dataset.drop_vars("overlap_ss_expert", errors="ignore")
+    return dataset.assign(best)
 
 
 def _constant(variable: xr.DataArray) -> bool:

@@ -1,8 +1,8 @@
 """The numbers of a gate and a degree in which the paper's theory is written, from the gate's Hermite coefficients.
 
-`gate(z) = sum_k c_k He_k(z) / k!` with `c_k = E[gate^(k)(z)]`, and `G_ab(rho) = E[gate^(a)(z1) gate^(b)(z2)]` for normal
-`z1, z2` of correlation rho. For the paper's sigmoid `c_0 = 1/2`, `c_2 = c_4 = ... = 0` and the odd ones alternate in sign:
-hence `G_13 < 0` at every rho, which is Assumption 3.
+`gate(z) = sum_k c_k He_k(z) / k!` with `c_k = E[gate^(k)(z)]`, and `G_ab(rho) = E[gate^(a)(z1) gate^(b)(z2)]` for
+normal `z1, z2` of correlation rho. For the paper's sigmoid `c_0 = 1/2`, `c_2 = c_4 = ... = 0`, and the odd ones
+alternate in sign: hence `G_13 < 0` at every rho, which is Assumption 3.
 """
 
 import math
@@ -79,8 +79,8 @@ class Constants:
 
     @property
     def ratio(self) -> float:
-        """`C_S0 / C_S1`."""
-        return self.c_s0 / self.c_s1
+        """`C_S0 / C_S1`, infinite for a constant gate."""
+        return self.c_s0 / self.c_s1 if self.c_s1 else math.inf
 
     @property
     def force(self) -> float:

@@ -13,6 +13,7 @@ from tutelage.papers.soft_moe.constants import Constants
 from tutelage.problem.activations import Activation
 
 Array = NDArray[np.float64]
+Two = tuple[ArrayLike, ArrayLike]
 
 
 class Lambdas(NamedTuple):
@@ -25,24 +26,23 @@ class Lambdas(NamedTuple):
     five: Array
 
 
-def seen(routers: ArrayLike, experts: ArrayLike, own: ArrayLike, cross: ArrayLike) -> Overlaps:
+def seen(routers: ArrayLike, experts: ArrayLike, own: Two, cross: Two) -> Overlaps:
     """Overlaps of pairs of units, as arrays of one shape: `own` is (v1.w1, v2.w2), `cross` (v1.w2, v2.w1)."""
-    parts = (routers, experts, own[0], cross[0], cross[1], own[1])  # type: ignore[index]
+    parts = (routers, experts, own[0], cross[0], cross[1], own[1])
     return Overlaps(*map(jnp.asarray, np.broadcast_arrays(*(np.asarray(part, float) for part in parts))))
 
 
 def lambdas(constants: Constants, pairs: Overlaps) -> Lambdas:
     """All five, exactly, for any number of pairs.
 
-        ```python
-        >>> from tutelage.papers.soft_moe.constants import Constants
-    from tutelage.problem.activations import Activation
-        >>> from tutelage.papers.soft_moe.lambdas import lambdas, seen
-        >>> apart = lambdas(Constants.of(), seen(0.0, 0.1, (0.0, 0.0), (0.0, 0.0)))
-        >>> round(float(apart.five), 12)  # 2 c_0^2 I2^2
-        0.005
+    ```python
+    >>> from tutelage.papers.soft_moe.constants import Constants
+    >>> from tutelage.papers.soft_moe.lambdas import lambdas, seen
+    >>> apart = lambdas(Constants.of(), seen(0.0, 0.1, (0.0, 0.0), (0.0, 0.0)))
+    >>> round(float(apart.five), 12)  # 2 c_0^2 I2^2
+    0.005
 
-        ```
+    ```
     """
     flat = Overlaps(*(jnp.ravel(part) for part in pairs))
     found = _lambdas((constants.gate, constants.gate), constants.degree, flat)

@@ -67,8 +67,8 @@ def pair_times(
 def slow_force(constants: Constants) -> float:
     """`p p! c_0^4 / E[gate^2]`: the factor of `x^3` in the drift of a pair that cancels, beside a teacher (p = 3).
 
-    The teacher displaces both of the pair by the same small vector, against the stiffness `p p! E[gate^2]`; what it then
-    does to one of them and to the other no longer balances.
+    The teacher displaces both of the pair by the same small vector, against the stiffness `p p! E[gate^2]`; its pulls
+    on the one and on the other then no longer balance.
     """
     if constants.degree != 3:
         raise BadInput(f"The slow laws are for experts of degree 3, but the degree is {constants.degree}.")

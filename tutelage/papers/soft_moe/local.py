@@ -1,10 +1,9 @@
 """Around a recovered pair: the linear system of Lemma 14, the curvature of the minimum, the rate of fine-tuning.
 
-Both are written for any gate and degree p; the paper's 6 and 18 are `p!` and `p p!`.
+All for any gate and degree p: the paper's 6 and 18 are `p!` and `p p!`.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage.papers.soft_moe.constants import Constants
 
 Array = NDArray[np.float64]
-System = Callable[..., Array]
 
 
 class _Terms(NamedTuple):

@@ -30,7 +30,7 @@ def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
     pairs = pairs[np.isfinite(pairs)]
     found = []
     if len(pairs):
-        text = f"{len(pairs)} pairs of experts become opposite and cancel each other"
+        text = f"experts become opposite and cancel each other: pairs, {len(pairs)}"
         found.append(Phase("annihilation", float(pairs[0]), float(pairs[-1]), text, seed=seed))
     if not len(met):
         return [*found, Phase("search", 0.0, end, "no expert recovers a teacher", seed=seed)]

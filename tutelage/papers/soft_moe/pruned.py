@@ -1,5 +1,6 @@
 """What pruning leaves: of states made to satisfy Assumption 4, and of what runs have learnt at their recorded times."""
 
+import functools
 import math
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from tutelage.oracle.population import population
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
+from tutelage.papers.soft_moe.races import shared
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem.networks import Weights
@@ -31,10 +33,12 @@ BEYOND = 0.2
 DRAWS = 20
 TOLERANCE = 1e-3
 """Of removals of pairs, in units of the risk: pairs that cancel each other do so to about 1e-6 at the end of a run."""
-SEEDS: dict[Size, tuple[int, int]] = {"quick": (4, 5), "full": (5, 20)}
-"""The least and the largest number of seeds: with fewer than four, seeing none of them proves nothing."""
+LEAST_SEEDS = 4
+"""With fewer, seeing a window in none of them proves nothing."""
+MOST_SEEDS: dict[Size, int] = {"quick": 4, "full": 20}
+"""Of the runs that are made for pruning alone."""
 LARGE_DIM, LARGE_UNTIL = 10**5, 150.0
-LEARNT = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
+LEARNT: dict[str, Any] = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
 """A start of orthonormal students; at that time every teacher has its expert, and routers are still on their way."""
 RECORDS = 76
 
@@ -59,9 +63,7 @@ def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
     m, k = settings.students, settings.teachers
     if m < k:
         raise BadInput(f"synthetic: there are {m} students for {k} teachers, but at least one each was expected.")
-    drawn = _unit(recipe.problem(settings).begin(seed).student.first)
-    left, _, right = np.linalg.svd(drawn[:, 2 * k :], full_matrices=False)
-    apart = np.pad(left @ right, ((0, 0), (2 * k, 0)))
+    drawn, apart = _drawn(settings, seed)
 
     def state(logarithm: float) -> Array:
         return _learnt(apart + math.exp(logarithm) * drawn, k, epsilon)
@@ -74,6 +76,15 @@ def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
             low, high = (middle, high) if _largest(state(middle), m, k) <= epsilon else (low, middle)
         high = low
     return Weights(jnp.asarray(state(high)), jnp.ones((m, 1)))
+
+
+@functools.lru_cache(maxsize=2 * DRAWS)
+def _drawn(settings: SoftMoeSettings, seed: int) -> tuple[Array, Array]:
+    """Random unit vectors, and the orthonormal ones nearest to their parts beyond the teachers."""
+    drawn = _unit(np.asarray(recipe.problem(settings).begin(seed).student.first))
+    taught = 2 * settings.teachers
+    left, _, right = np.linalg.svd(drawn[:, taught:], full_matrices=False)
+    return drawn, np.pad(left @ right, ((0, 0), (taught, 0)))
 
 
 def _unit(rows: Array) -> Array:
@@ -128,16 +139,20 @@ class Outcome(NamedTuple):
     prunings: tuple[Pruning, ...]
 
 
-def along(run: Run, *, order: int = 1, tolerance: float = 0.0) -> xr.Dataset:
-    """Prune at every recorded time of every seed.
+def along(run: Run, *, order: int = 1, tolerance: float = 0.0, times: int | None = None) -> xr.Dataset:
+    """Prune at recorded times of every seed: all of them, or about as many as `times`, evenly spaced.
 
     `kept`: the number of experts left; `exact`: whether they are the experts that first recovered the teachers, one
     each; `risk`: what is left of `E(f - f*)^2`.
     """
-    rows = [[_judged(run, seed, float(time), order, tolerance) for time in run.time.values] for seed in run.seed.values]
+    recorded = run.time.values
+    if times is not None:
+        even = np.linspace(recorded[0], recorded[-1], times)
+        recorded = np.unique(recorded[np.argmin(np.abs(recorded[:, None] - even), axis=0)])
+    rows = [[_judged(run, seed, float(time), order, tolerance) for time in recorded] for seed in run.seed.values]
     names = ("kept", "exact", "risk")
     parts = {name: (("seed", "time"), [[cell[n] for cell in row] for row in rows]) for n, name in enumerate(names)}
-    return xr.Dataset(parts, {"seed": run.seed.values, "time": run.time.values})
+    return xr.Dataset(parts, {"seed": run.seed.values, "time": recorded})
 
 
 def _judged(run: Run, seed: int, time: float, order: int, tolerance: float) -> tuple[int, bool, float]:
@@ -163,13 +178,29 @@ def longest(time: Array, flags: NDArray[np.bool_]) -> tuple[float, float] | None
     return float(time[begins[best]]), float(time[ends[best]])
 
 
+def tuned_orthonormal(settings: SoftMoeSettings) -> Tuning | None:
+    """Fine-tuning of what the paper's rule keeps in a run from orthonormal students; None if that is not one each."""
+    learnt = recipe.run(SoftMoeSettings(**settings.model_dump() | LEARNT), seeds=1, record=[0.0])
+    kept = prune_run(learnt).kept
+    return tune(learnt, kept) if kept == winners(learnt, 0, math.inf) else None
+
+
+def tuned_iid(run: Run) -> Tuning | None:
+    """The same of the first seed of a run in which removal of pairs leaves one expert for each teacher in the end."""
+    for seed in run.seed.values:
+        kept = prune_run(run, seed=int(seed), order=2, tolerance=TOLERANCE).kept
+        if kept == winners(run, int(seed), math.inf):
+            return tune(run, kept, seed=int(seed))
+    return None
+
+
 class Pruned:
     """All that the claims on pruning and fine-tuning look at, each made when first asked for."""
 
     def __init__(self, settings: SoftMoeSettings, size: Size, seeds: int):
         self.settings = settings
-        least, most = SEEDS[size]
-        self.seeds = min(max(seeds, least), most)
+        self.seeds = max(seeds, LEAST_SEEDS)
+        self.few = min(self.seeds, MOST_SEEDS[size])
 
     def _varied(self, **values: Any) -> SoftMoeSettings:
         """The paper's teacher, with the sizes, gate and degree of the settings."""
@@ -205,23 +236,23 @@ class Pruned:
     def iid(self) -> Run:
         """The flow from the paper's start, at the size of the settings."""
         settings = self._varied(init="iid")
-        return recipe.run(settings, seeds=self.seeds, record=np.linspace(0, settings.horizon, RECORDS))
+        return shared(settings, self.seeds, settings.horizon, records=300).run
 
     @cached_property
     def orthonormal(self) -> Run:
         """The flow from orthonormal students in many dimensions."""
         settings = self._varied(init="orthonormal", dim=LARGE_DIM, until=LARGE_UNTIL)
-        return recipe.run(settings, seeds=self.seeds, record=np.linspace(0, LARGE_UNTIL, RECORDS))
+        return recipe.run(settings, seeds=self.few, record=np.linspace(0, LARGE_UNTIL, RECORDS))
 
     @cached_property
     def iid_single(self) -> xr.Dataset:
         """The paper's rule along the flow from its start."""
-        return along(self.iid)
+        return along(self.iid, times=RECORDS)
 
     @cached_property
     def iid_pairs(self) -> xr.Dataset:
         """The same when pairs may go as well, with a tolerance."""
-        return along(self.iid, order=2, tolerance=TOLERANCE)
+        return along(self.iid, order=2, tolerance=TOLERANCE, times=RECORDS)
 
     @cached_property
     def orthonormal_single(self) -> xr.Dataset:
@@ -231,13 +262,5 @@ class Pruned:
     @cached_property
     def tunings(self) -> dict[str, Tuning]:
         """Fine-tuning, from wherever one expert for each teacher was kept."""
-        learnt = recipe.run(self._varied(**LEARNT), seeds=1, record=[0.0])
-        kept = prune_run(learnt).kept
-        found = {}
-        if kept == winners(learnt, 0, np.inf):
-            found[f"orthonormal, d = {LEARNT['dim']:.0e}".replace("e+0", "e")] = tune(learnt, kept)
-        ends = self.iid_pairs["exact"].isel(time=-1)
-        for seed in self.iid_pairs["seed"].values[ends.values][:1]:
-            kept = prune_run(self.iid, seed=int(seed), order=2, tolerance=TOLERANCE).kept
-            found[f"iid, d = {self.settings.dim}, seed {seed}"] = tune(self.iid, kept, seed=int(seed))
-        return found
+        found = {"orthonormal": tuned_orthonormal(self._varied()), "iid": tuned_iid(self.iid)}
+        return {name: tuning for name, tuning in found.items() if tuning}

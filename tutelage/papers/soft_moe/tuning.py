@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage.analysis.phases import Fit, line
@@ -19,7 +19,7 @@ from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.local import tuning_rate
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.networks import Weights
+from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
 from tutelage.trajectory.observables import Observable
 from tutelage.trajectory.run import Run
@@ -61,6 +61,11 @@ class Tuning:
     run: Run
     students: tuple[int, ...]
     constants: Constants
+
+    @property
+    def dim(self) -> int:
+        """The input dimension."""
+        return self.run.asked["problem"].inputs.dim
 
     @property
     def time(self) -> Values:
@@ -126,7 +131,7 @@ class Tuning:
 def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: float = UNTIL) -> Tuning:
     """Flow again from the kept experts of the end of a run, with the norms that they have (Section 5.2)."""
     which = 0 if seed is None else list(learnt.dataset["seed"].values).index(seed)
-    problem: Problem = learnt.asked["problem"]
+    problem = learnt.asked["problem"]
     weights = jax.tree.map(lambda leaf: np.asarray(leaf)[which], learnt.final)
     students = _in_order(weights, learnt.teacher, kept)
     chosen = restart(problem, weights, learnt.teacher, students)
@@ -139,20 +144,18 @@ def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: fl
 def restart(problem: Problem, weights: Weights, teacher: Weights, students: Sequence[int]) -> Problem:
     """The problem with these students only, which start where they are; all vectors in frame coordinates."""
     kept = list(students)
-    hidden, taught = problem.student.hidden, problem.teacher.hidden
     routers, experts = np.split(np.asarray(weights.first), 2)
-    wanted = np.split(np.asarray(teacher.first), 2)
-    return Problem(
-        Gaussian(problem.inputs.dim),
-        Mixture(taught.gate, degree=taught.degree, routers=wanted[0], experts=wanted[1], second=teacher.second),
-        Mixture(
-            hidden.gate,
-            degree=hidden.degree,
-            routers=routers[kept],
-            experts=experts[kept],
-            second=np.asarray(weights.second)[kept],
-            trains=problem.student.trains,
-        ),
+    taught_routers, taught_experts = np.split(np.asarray(teacher.first), 2)
+    student = _mixture(problem.student, routers[kept], experts[kept], np.asarray(weights.second)[kept])
+    taught = _mixture(problem.teacher, taught_routers, taught_experts, teacher.second)
+    return Problem(Gaussian(problem.inputs.dim), taught, student)
+
+
+def _mixture(like: TwoLayer | Mixture, routers: Values, experts: Values, second: ArrayLike) -> Mixture:
+    assert isinstance(like, Mixture)
+    hidden = like.hidden
+    return Mixture(
+        hidden.gate, degree=hidden.degree, routers=routers, experts=experts, second=second, trains=like.trains
     )
 
 

@@ -1,1 +1,1 @@
-"""soft_moe."""
+"""Checks of the claims."""

@@ -92,7 +92,7 @@ def _moment_error(printed: bool) -> float:
     covariance = rows @ rows.T
     nodes, weights = hermegauss(10)
     grid = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
-    mass = math.prod(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij")).ravel()
+    mass = np.prod(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij"), axis=0).ravel()
     x = grid @ np.linalg.cholesky(covariance).T
     worst = 0.0
     for orders in ORDERS:
@@ -276,7 +276,7 @@ CLAIMS = (
         curvature_ratio,
     ),
     Claim(
-        "SM-C1:theorem 4",
+        "SM-C1:theorem4",
         "Theorem 4",
         "C_S0 / C_S1 >= N_max^2 (1 + beta)^2 / (N_min^2 Q*^2 alpha^2), the hypothesis as printed.",
         "sigmoid router, experts He_3, unit norms",

@@ -120,9 +120,9 @@ def order_sheet(dataset: xr.Dataset) -> Sheet:
         "Who recovers whom: iid starts against orthonormal ones",
         tuple(panels),
         columns=3,
-        caption=f"d = {dataset.attrs['dim']:.0e}, {dataset.attrs['seeds']} seeds. Left and middle: the best expert's overlap "
-        "with each teacher, seed 0, with the predicted times of the greedy matching as dotted lines. Right: predicted "
-        f"against observed times of the teachers that were recovered. {'; '.join(words)}.",
+        caption=f"d = {dataset.attrs['dim']:.0e}, {dataset.attrs['seeds']} seeds. Left and middle: the best expert's "
+        "overlap with each teacher, seed 0, with the predicted times of the greedy matching as dashed lines. Right: "
+        f"predicted against observed times of the teachers that were recovered. {'; '.join(words)}.",
     )
 
 
@@ -190,8 +190,8 @@ def dimension_sheet(dataset: xr.Dataset) -> Sheet:
             ),
             Panel(r"Over $\sqrt{d}$", "dimension d", r"time over $\sqrt{d}$", tuple(ratio), xscale="log"),
         ),
-        caption=f"Orthonormal starts, {seeds} seeds, the same in all dims. Exponent {interval} at level 0.99, over seeds. In "
-        "low dimension an overlap has less far to go, which bends the line.",
+        caption=f"Orthonormal starts, {seeds} seeds, the same in all dims. Exponent {interval} at level 0.99, over "
+        "seeds. In low dimension an overlap has less far to go, which bends the line.",
     )
 
 
@@ -220,8 +220,9 @@ def plateau_sheet(dataset: xr.Dataset) -> Sheet:
             Panel("All of the run", "time", name, series),
             Panel("The last steps", "time", name, series, marks=marks, ylim=(-0.3, top)),
         ),
-        caption=f"iid starts, d = {dataset.attrs['dim']:.0e}. Each unit without a partner costs one quantum 3 E[pi^2] = "
-        f"{dataset.attrs['quantum']:.7f}, a teacher or a student; two students that cancel cost nothing. At the end: {last}.",
+        caption=f"iid starts, d = {dataset.attrs['dim']:.0e}. Each unit without a partner costs one quantum "
+        f"3 E[pi^2] = {dataset.attrs['quantum']:.7f}, a teacher or a student; two students that cancel cost nothing. "
+        f"At the end: {last}.",
     )
 
 

@@ -96,6 +96,7 @@ def compute_3b(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
 def sheet_3b(dataset: xr.Dataset) -> Sheet:
     square, slope = map(float, dataset["exact"].values)
     needed, printed = dataset.attrs["needed"], dataset.attrs["caption"]
+    ratio = square / slope if slope else np.inf
     mean, error = dataset["mean"].values, 2 * dataset["error"].values
     points = line(
         [0, 1], mean, _samples(dataset), kind="points", colour=6, low=mean - error,
@@ -114,7 +115,7 @@ def sheet_3b(dataset: xr.Dataset) -> Sheet:
         marks=(Mark(rf"needed: {needed:.1f} $E[\pi'^2]$ = {needed * slope:.4f}", level=needed * slope),),
         xlim=(-0.7, 1.7),
         ylim=(0, 1.2 * max(square, needed * slope)),
-        note=f"ratio of the two: {square / slope:.4f}",
+        note=f"ratio of the two: {ratio:.4f}",
     )
     verdict = "holds" if square >= needed * slope else "fails"
     return Sheet(
@@ -122,7 +123,7 @@ def sheet_3b(dataset: xr.Dataset) -> Sheet:
         (panel,),
         columns=1,
         caption=f"Theorem 3 asks for C_S0 >= {printed} C_S1, that is for a ratio of these moments of at least "
-        f"{needed:.1f} (the paper's caption compares them with {printed}). It is {square / slope:.4f}: the condition "
+        f"{needed:.1f} (the paper's caption compares them with {printed}). It is {ratio:.4f}: the condition "
         f"{verdict}.",
     )
 

@@ -14,7 +14,7 @@ from tutelage.trajectory.join import combined, part
 
 KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time", "router_time"]
 # B/eta sets the noise of SGD. The paper gives neither; the flow is followed where B/eta is far above 2e6.
-SGD = {"quick": {"step": 0.004, "batch": 2048, "until": 24.0}, "full": {"step": 0.001, "batch": 4096, "until": 150.0}}
+SGD = {"quick": {"step": 0.004, "batch": 2048, "until": 24.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
 
 
 @functools.lru_cache(maxsize=2)
@@ -67,9 +67,9 @@ def curves(dataset: xr.Dataset) -> Sheet:
         "Figure 2: teachers are recovered one after another, experts first",
         panels,
         columns=1,
-        caption="Overlap of each teacher with the student that recovers it first (the best one if none does): dashed the "
-        f"expert, solid the router. Grey, on the right: the loss. Seed 0, d = {dataset.attrs['dim']}; SGD with step "
-        f"{dataset.attrs['step']:g}, batch {dataset.attrs['batch']}. {_lags(part(dataset, 'flow'))}",
+        caption="Overlap of each teacher with the student that recovers it first (the best one if none does): dashed "
+        f"the expert, solid the router. Grey, on the right: the loss. Seed 0, d = {dataset.attrs['dim']}; SGD with "
+        f"step {dataset.attrs['step']:g}, batch {dataset.attrs['batch']}. {_lags(part(dataset, 'flow'))}",
     )
 
 
@@ -82,7 +82,13 @@ def _curves(one: xr.Dataset, how: str) -> Panel:
         series.append(line(time, expert, dash="dashed", colour=teacher % 6))
     loss = Series(time, one["loss"].values, "loss", colour=6, right=True)
     return Panel(
-        how.capitalize(), "time", "overlap with the teacher", (*series, loss), right_label="loss", ylim=(-0.25, 1.05)
+        how[0].upper() + how[1:],
+        "time",
+        "overlap with the teacher",
+        (*series, loss),
+        right_label="loss",
+        ylim=(-0.25, 1.05),
+        xlim=(0, min(100.0, float(time[-1]))),
     )
 
 
