@@ -12,6 +12,8 @@ from tutelage._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tutelage import papers as papers
+    from tutelage.analysis.pruning import prune as prune
+    from tutelage.analysis.pruning import prune_run as prune_run
     from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "papers": "",
+    "prune": "analysis.pruning",
+    "prune_run": "analysis.pruning",
     "Crossings": "dynamics.events",
     "Event": "dynamics.events",
     "below": "dynamics.events",

@@ -125,7 +125,7 @@ def flow(
     - `solver`: "explicit" (Tsit5), "stabilised" (RKC2, explicit with long steps), "stiff" (Kvaerno5 with the exact
       Jacobian), or "auto": explicit, changed to stiff when the measured curvature asks for it; a mixture, or a network
       of more than 800 weights, is given to the stabilised solver.
-    - `rtol`: relative error per step, 1e-8 if not given (1e-6 for the stabilised solver).
+    - `rtol`: relative error per step, 1e-8 if not given (1e-6 for a mixture).
     - `max_steps`: the cap on solver steps of a seed.
     - The other arguments are those of `descend`.
 
@@ -146,8 +146,8 @@ def flow(
     _positive("until", until)
     if solver not in ("auto", "explicit", "stabilised", "stiff"):
         raise unknown("solver", solver, ["auto", "explicit", "stabilised", "stiff"])
-    start = _first_solver(problem) if solver == "auto" else solver
-    rtol = (1e-6 if start == "stabilised" else 1e-8) if rtol is None else rtol
+    start = _first_solver(problem, data) if solver == "auto" else solver
+    rtol = (1e-6 if isinstance(problem.student, Mixture) else 1e-8) if rtol is None else rtol
     _positive("rtol", rtol)
     dynamics = Flow(jnp.asarray(float(rtol)), problem.student.rates(rates), problem.student.layers, start)
     stops = _time_stops(record, float(until), first)
@@ -289,10 +289,11 @@ def _execute(
     return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
 
 
-def _first_solver(problem: Problem) -> str:
+def _first_solver(problem: Problem, data: Data) -> str:
     """Where no Hessian can be afforded, long runs need stages in place of factorisations."""
     student, vectors = problem.student, problem.student.rows + problem.teacher.rows
-    weights = student.rows * min(vectors, problem.inputs.dim) + student.width * student.outputs
+    columns = min(vectors, problem.inputs.dim) if data is None else problem.inputs.dim
+    weights = student.rows * columns + student.width * student.outputs
     return "stabilised" if isinstance(student, Mixture) or weights > Loop.LARGEST_HESSIAN else "explicit"
 
 

@@ -22,8 +22,8 @@ def phases(run: Run, settings: SoftMoeSettings) -> list[dict[str, Any]]:
 
 def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
     seed, end = int(one["seed"]), float(one["stop_time"])
-    experts = np.sort(_first(one["expert_time"]))
-    both = np.sort(_first(np.maximum(one["expert_time"], one["router_time"])))
+    expert, router = one["expert_time"].values, one["router_time"].values
+    experts, both = np.sort(_first(expert)), np.sort(_first(np.maximum(expert, router)))
     met, count = experts[np.isfinite(experts)], settings.teachers
     pairs = one["pair_time"].values
     pairs = np.sort(pairs[np.triu_indices(len(pairs), 1)])
@@ -46,7 +46,7 @@ def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
     return found
 
 
-def _first(times: xr.DataArray) -> np.ndarray:
+def _first(times: np.ndarray) -> np.ndarray:
     """The time at which each teacher is first recovered; nan if it never is."""
-    values = times.values
-    return np.where(np.isfinite(values).any(0), np.min(np.where(np.isfinite(values), values, np.inf), axis=0), np.nan)
+    earliest = np.nan_to_num(times, nan=np.inf).min(0)
+    return np.where(np.isfinite(earliest), earliest, np.nan)

@@ -23,8 +23,8 @@ from tutelage.trajectory.join import combined, part
 
 LIGHTEST, HEAVIEST = 0.6, 1.6
 DIM: dict[str, int] = {"fixed": 10**5, "learnt": 10**3}
-SEEDS: dict[Size, int] = {"quick": 4, "full": 24}
-UNTIL = 3000.0  # of the runs whose output weights learn
+SEEDS: dict[Size, int] = {"quick": 3, "full": 24}
+UNTIL: dict[Size, float] = {"quick": 1000.0, "full": 3000.0}  # of the runs whose output weights learn
 RECORDS = 60
 
 
@@ -35,7 +35,7 @@ def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     seeds = SEEDS[size]
     return combined(
         fixed=_fixed(changed(chosen, dim=DIM["fixed"]), seeds),
-        learnt=_learnt(changed(chosen, dim=DIM["learnt"], trains="all"), seeds),
+        learnt=_learnt(changed(chosen, dim=DIM["learnt"], trains="all"), seeds, UNTIL[size]),
     )
 
 
@@ -79,10 +79,10 @@ def slow_times(start: Start, settings: SoftMoeSettings) -> np.ndarray:
     return 1 / ((2 * p - 2) * force * moved ** (2 * p - 2))
 
 
-def _learnt(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
+def _learnt(settings: SoftMoeSettings, seeds: int, until: float) -> xr.Dataset:
     expected = np.array([slow_times(start, settings).min(0) for start in starts(settings, seeds)])
-    times = np.concatenate([[0.0], np.geomspace(0.05, UNTIL, RECORDS)])
-    run = flows(settings, seeds, UNTIL, times)
+    times = np.concatenate([[0.0], np.geomspace(0.05, until, RECORDS)])
+    run = flows(settings, seeds, until, times)
     second = run.dataset["second"].isel(output=0, drop=True)
     return xr.Dataset(
         {
@@ -100,6 +100,11 @@ def grown(learnt: xr.Dataset, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarra
     last = learnt["second"].isel(time=-1).values
     large = last[np.abs(last) > alphas.min() / 2]
     return large, np.abs(np.abs(large)[:, None] - alphas).min(1)
+
+
+def earliest(times: xr.DataArray) -> np.ndarray:
+    """The first time of each seed; infinite if it has none."""
+    return np.nan_to_num(times.values, nan=np.inf).min(1)
 
 
 def in_order(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
@@ -161,17 +166,18 @@ def _caption(fixed: xr.Dataset, learnt: xr.Dataset) -> str:
     interval = binomial_interval(int(good.sum()), seeds)
     off = np.nanmax(np.abs(observed / predicted - 1))
     slow = learnt["observed"].values / learnt["predicted"].values
-    first = np.nanmin(learnt["observed"].values, axis=1) / learnt["predicted"].values.min(1)
+    first = earliest(learnt["observed"]) / earliest(learnt["predicted"])
     met = np.isfinite(learnt["observed"].values)
+    end = float(learnt["time"][-1])
     large, gap = grown(learnt, fixed["alpha"].values)
     return (
         f"{seeds} orthonormal starts. Fixed output weights, d = {DIM['fixed']}: {int(np.isfinite(observed).sum())} of "
         f"{observed.size} teachers recovered, {int(fixed['same'].sum())} by the predicted student, times within "
         f"{100 * off:.1f} % of the prediction; the order is the predicted one in {int(good.sum())} of {seeds} seeds "
         f"(99 % interval {interval.low:.2f} to {interval.high:.2f}), and that of equal weights in {int(plain.sum())}. "
-        f"Output weights that learn, d = {DIM['learnt']}: {int(met.sum())} of {met.size} recovered by time {UNTIL:g}, "
+        f"Output weights that learn, d = {DIM['learnt']}: {int(met.sum())} of {met.size} recovered by time {end:g}, "
         f"times over predicted ones {np.nanmedian(slow):.2f} in the median ({np.nanmin(slow):.2f} to "
-        f"{np.nanmax(slow):.2f}), of each seed's first {np.nanmedian(first):.2f}. In the end {len(large)} output "
+        f"{np.nanmax(slow):.2f}), of each seed's first {np.median(first):.2f}. In the end {len(large)} output "
         f"weights are large, {int(np.sum(large < 0))} of them negative; {int(np.sum(gap < 0.01))} are within 0.01 of a "
         f"teacher's in size."
     )

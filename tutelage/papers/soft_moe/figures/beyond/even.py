@@ -23,6 +23,7 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 TEACHERS, STUDENTS, DIM = 3, 15, 1000
 DEGREES: dict[Size, tuple[int, ...]] = {"quick": (3, 4), "full": (2, 3, 4)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
+CLOSE = 0.05
 RECORDS: dict[Size, int] = {"quick": 20, "full": 60}
 UNTIL: dict[Size, float] = {"quick": 20.0, "full": 60.0}
 
@@ -64,10 +65,12 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         rows = dataset[name].isel(time=slice(1, None))
         return tuple(averaged(time, rows.sel(degree=p), f"degree {p}", colour=c) for c, p in enumerate(degrees))
 
+    times = {p: (dataset["predicted"].sel(degree=p), dataset["observed"].sel(degree=p)) for p in degrees}
     points = [
-        line(dataset["predicted"].sel(degree=p).values.ravel(), dataset["observed"].sel(degree=p).values.ravel(),
-             f"degree {p}", kind="points", colour=c) for c, p in enumerate(degrees)
-    ]  # fmt: skip
+        line(seen[0].values.ravel(), seen[1].values.ravel(), f"degree {p}", kind="points", colour=c)
+        for c, (p, seen) in enumerate(times.items())
+        if np.isfinite(seen[1]).any()
+    ]
     unused = STUDENTS - TEACHERS
     panels = (
         Panel(
@@ -82,6 +85,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         Panel(
             "times of recovery", "predicted time", "observed time",
             (*points, diagonal(dataset["predicted"], dataset["observed"])), xscale="log", yscale="log",
+            note="When an overlap, of either sign, is first 0.9 in size.",
         ),
     )  # fmt: skip
     return Sheet("Beyond the paper: experts of even degree", panels, columns=2, caption=_caption(dataset, degrees))
@@ -98,6 +102,8 @@ def _caption(dataset: xr.Dataset, degrees: list[int]) -> str:
             f"{float(end['quanta'].median()):.3f} quanta in the end, pruning keeps "
             f"{int(one['kept'].min())} to {int(one['kept'].max())} students"
         )
+        close = abs(one["observed"] / one["predicted"] - 1) < CLOSE
+        text += f", {int(close.sum())} of {close.size} times within {100 * CLOSE:.0f} % of the predicted"
         if p % 2 == 0 and plus + minus:
             share = binomial_interval(plus, plus + minus)
             text += f", signs {plus} + and {minus} - (99 % interval of the share {share.low:.2f} to {share.high:.2f})"

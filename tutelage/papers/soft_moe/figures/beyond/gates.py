@@ -16,8 +16,9 @@ TEACHERS, STUDENTS = 2, 6
 GATES: dict[Size, tuple[str, ...]] = {"quick": ("constant",), "full": ("constant", "softplus", "sigmoid", "probit")}
 DIM: dict[Size, int] = {"quick": 10**4, "full": 10**5}
 SWEPT: dict[Size, tuple[str, ...]] = {"quick": ("tanh",), "full": ("sigmoid", "tanh", "erf")}
-DIMS: dict[Size, tuple[int, ...]] = {"quick": (100, 400), "full": (100, 200, 400, 800)}
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (100, 400), "full": (100, 300, 1000, 3000, 10000)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
+MARKERS = ("o", "^", "o", "+")  # sigmoid and probit lie on top of each other
 PATIENCE = 3.0  # over dim: the time at which a run that met no teacher ends
 
 
@@ -104,7 +105,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 
 def _points(data: xr.Dataset, label: str, colour: int) -> Series:
-    return line(data["predicted"].values.ravel(), data["observed"].values.ravel(), label, kind="points", colour=colour)
+    x, y = (data[name].values.ravel() for name in ("predicted", "observed"))
+    return line(x, y, label, kind="points", colour=colour, marker=MARKERS[colour])
 
 
 def ratios(mean: xr.Dataset) -> xr.DataArray:
@@ -117,7 +119,8 @@ def _ratios(mean: xr.Dataset, names: list[str]) -> Iterator[Series]:
     for colour, name in enumerate(names):
         low, half, high = np.nanquantile(found.sel(gate=name), [0, 0.5, 1])
         x = [float(mean["c0"].sel(gate=name))]
-        yield line(x, [half], name, kind="points", colour=colour, low=np.array([low]), high=np.array([high]))
+        yield line(x, [half], name, kind="points", colour=colour, low=np.array([low]), high=np.array([high]),
+                   marker=MARKERS[colour])  # fmt: skip
     c0 = np.geomspace(0.4, 1.2, 20)
     yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=6)
 
@@ -148,8 +151,10 @@ def _caption(mean: xr.Dataset, grown: xr.Dataset, names: list[str]) -> str:
     for name in grown["gate"].values:
         times = grown["first"].sel(gate=name).values
         power, error = slope(grown["dim"].values, times)
+        last, last_error = slope(grown["dim"].values[-2:], times[-2:])
         slopes.append(
-            f"{name} {power:.2f} +- {2 * error:.2f} ({int(np.isfinite(times).sum())} of {times.size} runs in time)"
+            f"{name} {power:.2f} +- {2 * error:.2f}, between the last two {last:.2f} +- {2 * last_error:.2f} "
+            f"({int(np.isfinite(times).sum())} of {times.size} runs in time)"
         )
     return (
         f"{mean.sizes['seed']} orthonormal starts, m* = {TEACHERS}, m = {STUDENTS}. {'; '.join(texts)}. Exponents of d "

@@ -14,11 +14,11 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 TEACHERS, STUDENTS, DIM = 2, 6, 100
 DIALS: dict[Size, tuple[tuple[float, int], ...]] = {
-    "quick": ((0.02, 1000), (0.005, 1000)),
+    "quick": ((0.02, 1000), (0.01, 1000)),
     "full": ((0.02, 250), (0.02, 1000), (0.02, 4000), (0.02, 20000), (0.005, 1000)),
 }
 """Step eta and batch B; the last of the full size has the ratio eta/B of the third, with a smaller step."""
-SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
+SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 UNTIL: dict[Size, float] = {"quick": 12.0, "full": 24.0}
 RECORDS = 24
 FLOW = "flow"
@@ -72,7 +72,7 @@ def against(dataset: xr.Dataset, time: float) -> tuple[xr.DataArray, xr.DataArra
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    time, end = dataset["time"].values, np.maximum(dataset["loss"].isel(time=-1), FLOOR)
+    time, end = dataset["time"].values, dataset["loss"].isel(time=-1).clip(min=FLOOR)
     names = [str(name) for name in dataset["dial"].values]
 
     def curves(name: str, labelled: bool = False) -> tuple[Series, ...]:
