@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from tutelage.papers.soft_moe import races
 from tutelage.papers.soft_moe.figures import FIGURES, findings, training
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.present.figures import draw
@@ -26,8 +27,7 @@ def small(monkeypatch):
     monkeypatch.setitem(findings.PAIRS_SEEDS, "quick", 2)
     monkeypatch.setitem(findings.ORDER_DIM, "quick", 10**6)
     monkeypatch.setitem(findings.ORDER_SEEDS, "quick", 2)
-    monkeypatch.setitem(findings.DIMS, "quick", (10**4, 10**6))
-    monkeypatch.setitem(findings.SWEEP_SEEDS, "quick", 2)
+    monkeypatch.setitem(races.SWEEPS, "quick", ((10**4, 10**6), 2))
 
 
 def test_ids_are_unique_and_the_papers_own_figures_are_marked_as_such():

@@ -109,25 +109,39 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
 
     def init(self, terms, t0, t1, y0, args) -> Memory:
         field, y, _ = _flat(terms, y0, args)
-        velocity = field(t0, y)
-        first = Memory(velocity, jnp.asarray(_noise(y.size)), jnp.zeros_like(velocity, shape=()))
-        # The bound is forgotten between iterations: that of a vector which has not converged means nothing.
-        return jax.lax.fori_loop(0, 15, lambda _, m: measured(field, t0, y, m._replace(bound=0 * m.bound)), first)
+        first = Memory(jnp.zeros_like(y), jnp.asarray(_noise(y.size), y.dtype), jnp.zeros_like(y, shape=()))
+
+        def again(number: Int[Array, ""], memory: Memory) -> Memory:
+            # The first turn is for the velocity itself; one place for the field compiles faster than two.
+            found = field(t0, y + jnp.where(number > 0, _length(y), 0.0) * memory.direction)
+            # The bound is forgotten between iterations: that of a vector which has not converged means nothing.
+            later = _improved(y, found, memory._replace(bound=0 * memory.bound))
+            begun = memory._replace(velocity=found)
+            return jax.tree.map(lambda a, b: jnp.where(number > 0, a, b), later, begun)
+
+        return jax.lax.fori_loop(0, 16, again, first)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         field, y, shaped = _flat(terms, y0, args)
         velocity, direction, bound = solver_state
-        velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
-        width = terms.contr(t0, t1)
-        stages = self.stages(width, bound)
-        move, end = _travel(field, t0, t1 - t0, width, y, velocity, jnp.maximum(stages, 2))
-        error = -0.8 * move + 0.4 * width * (velocity + end)
-        failed = (stages < 0) | ~jnp.all(jnp.isfinite(error))
-        new = jnp.where(failed, jnp.nan, y + move)
-        error = jnp.where(failed, jnp.inf, error)
+        if made_jump is not False:
+            velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
+        move, error, end = self.move(field, t0, t1, terms.contr(t0, t1), y, solver_state._replace(velocity=velocity))
         memory = measured(field, t1, y + move, Memory(end, direction, bound))
+        width = terms.contr(t0, t1)
+        new = y + move
         dense = {"y0": y0, "y1": shaped(new), "k0": shaped(width * velocity), "k1": shaped(width * end)}
         return shaped(new), shaped(error), dense, memory, diffrax.RESULTS.successful
+
+    def move(
+        self, field: Field, t0: Scalar, t1: Scalar, width: Scalar, y: Vector, memory: Memory
+    ) -> tuple[Vector, Vector, Vector]:
+        """The move of a step, its error and the field at its end; not a number with an infinite error if refused."""
+        stages = self.stages(width, memory.bound)
+        move, end = _travel(field, t0, t1 - t0, width, y, memory.velocity, jnp.maximum(stages, 2))
+        error = -0.8 * move + 0.4 * width * (memory.velocity + end)
+        failed = (stages < 0) | ~jnp.all(jnp.isfinite(error))
+        return jnp.where(failed, jnp.nan, move), jnp.where(failed, jnp.inf, error), end
 
 
 def _flat(terms, y0, args) -> tuple[Field, Vector, Callable]:
@@ -187,13 +201,22 @@ def _next(w0: Scalar, lower: Polynomials, poly: Polynomials) -> Polynomials:
 
 
 def measured(field: Field, t: Scalar, y: Vector, memory: Memory) -> Memory:
-    """One iteration of the nonlinear power method at `y`, whose field is in the memory.
+    """One iteration of the nonlinear power method at `y`, whose field is in the memory."""
+    return _improved(y, field(t, y + _length(y) * memory.direction), memory)
+
+
+def _length(y: Vector) -> Scalar:
+    """Of the difference quotient."""
+    size = jnp.linalg.norm(y)
+    return jnp.sqrt(jnp.finfo(y.dtype).eps) * jnp.where(size > 0, size, 1)
+
+
+def _improved(y: Vector, beside: Vector, memory: Memory) -> Memory:
+    """A better eigenvector, from the field `beside` y, in the direction of the old one.
 
     The sign is that of the curvature, so that what the kicks bring adds up where the curvature is positive.
     """
-    size = jnp.linalg.norm(y)
-    length = jnp.sqrt(jnp.finfo(y.dtype).eps) * jnp.where(size > 0, size, 1)
-    image = (memory.velocity - field(t, y + length * memory.direction)) / length
+    image = (memory.velocity - beside) / _length(y)
     radius = jnp.linalg.norm(image)
     usable = jnp.isfinite(radius) & (radius > 0)
     direction = image / jnp.where(usable, radius, 1) + KICK * _noise(y.size)

@@ -31,15 +31,22 @@ no reason left to follow. Steps in proportion to time keep the law's constant ri
 
 @eqx.filter_custom_jvp
 def _velocity(
-    y: Float[Array, " parameters"], oracle: AbstractOracle, scale: Float[Array, " parameters"], like: Weights
+    y: Float[Array, " parameters"],
+    oracle: AbstractOracle,
+    scale: Float[Array, " parameters"],
+    like: Weights,
+    trains: tuple[str, ...],
 ) -> Float[Array, " parameters"]:
     """The scaled gradient; its derivative is the oracle's own Hessian, not autodiff through the kernels."""
-    return scale * flatten(oracle.gradient(unflatten(y, like)))
+    # What does not train is not asked for, so that it is not computed either.
+    gradient = oracle.gradient(unflatten(y, like))
+    asked = (getattr(gradient if layer in trains else like, layer) for layer in ("first", "second"))
+    return scale * flatten(Weights(*asked))
 
 
 @_velocity.def_jvp
 def _(primals, tangents):
-    y, oracle, scale, like = primals
+    y, oracle, scale, like, _ = primals
     return _velocity(*primals), scale * (oracle.hessian(unflatten(y, like)) @ tangents[0])
 
 
@@ -66,7 +73,7 @@ class Flow(AbstractDynamics):
         tolerances: dict[str, Any] = {"rtol": self.rtol, "atol": atol}
         controller = diffrax.PIDController(**tolerances)
         scale = self._scale(like)
-        term = diffrax.ODETerm(lambda t, y, args: _velocity(y, oracle, scale, like))
+        term = diffrax.ODETerm(lambda t, y, args: _velocity(y, oracle, scale, like, self.trains))
         if self.solver == "stiff":
             return controller, term, diffrax.Kvaerno5(root_finder=diffrax.VeryChord(**tolerances))
         return controller, term, Stabilised() if self.solver == "stabilised" else diffrax.Tsit5()
@@ -91,8 +98,10 @@ class Flow(AbstractDynamics):
         y = flatten(weights)
         atol = self.rtol * self._scale_of(y)
         controller, term, solver = self._tools(oracle, atol, weights)
-        first, memory = controller.init(term, 0.0, jnp.inf, y, None, None, solver.func, solver.error_order(term))
-        solver_memory = solver.init(term, 0.0, first, y, None)
+        solver_memory = solver.init(term, 0.0, 1.0, y, None)
+        # A solver that has measured the curvature knows a safe first step; others have one chosen by trial.
+        given = solver.first(solver_memory) if self.solver == "stabilised" else None
+        first, memory = controller.init(term, 0.0, jnp.inf, y, given, None, solver.func, solver.error_order(term))
         carry = jax.tree.map(jnp.asarray, (solver_memory, memory, first, atol))
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), carry)
 
@@ -131,7 +140,7 @@ class Flow(AbstractDynamics):
         if self.solver == "stabilised":
             return unflatten(moment.carry[0].velocity, moment.weights)
         y = flatten(moment.weights)
-        return unflatten(_velocity(y, oracle, self._scale(moment.weights), moment.weights), moment.weights)
+        return unflatten(_velocity(y, oracle, self._scale(moment.weights), moment.weights, self.trains), moment.weights)
 
     def within(self, oracle, moment, clock):
         solver_memory, memory, width, atol = moment.carry

@@ -64,6 +64,10 @@ class MixtureOracle(AbstractOracle):
     def gram(self, weights: Weights) -> Gram:
         """The inner products of all units; output weights do not enter."""
         own, taught = units(weights.first), units(self.target.first)
+        if self.student == self.teacher:
+            both = Units(*(jnp.concatenate(pair) for pair in zip(own, taught, strict=True)))
+            value, cut = self._kernel(self.student, self.student).value(both, both), len(own.router)
+            return Gram(value[:cut, :cut], value[:cut, cut:], value[cut:, cut:])
         return Gram(
             self._kernel(self.student, self.student).value(own, own),
             self._kernel(self.student, self.teacher).value(own, taught),

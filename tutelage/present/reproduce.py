@@ -1,8 +1,10 @@
 """Reproducing papers: every figure as data and picture, every claim checked, and one report of it all."""
 
 import json
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from tutelage.present.progress import Reporter
 from tutelage.present.results import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
 from tutelage.trajectory.dataset import save
+
+_DRAWING = threading.Lock()  # the settings of matplotlib are global
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,16 @@ def _paper(
     crashes: list[Crash] = []
     drawing = paper.figures if chosen is None else chosen
     steps = _Steps(paper, len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify), progress)
-    drawn = []
-    for figure in drawing:
+
+    def make(figure: Figure) -> DrawnFigure | None:
         steps.start(f"figure {figure.id}")
-        made = _attempt(f"figure {figure.id}", crashes, lambda f=figure: _figure(paper, f, settings, size, folder))  # type: ignore[misc]
-        drawn += [made] if made else []
-    table = _claims(paper, settings, size, seeds, crashes, steps) if chosen is None else Table()
+        return _attempt(f"figure {figure.id}", crashes, lambda: _figure(paper, figure, settings, size, folder))
+
+    # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
+    with ThreadPoolExecutor(2) as pool:
+        checking = pool.submit(_claims, paper, settings, size, seeds, crashes, steps) if chosen is None else None
+        drawn = [made for made in pool.map(make, drawing) if made]
+        table = checking.result() if checking else Table()
     certificate = None
     if certify:
         steps.start("certificate")
@@ -130,10 +138,11 @@ def _figure(paper: Paper, figure: Figure, settings: Settings, size: Size, folder
     began = time.perf_counter()
     dataset = _labelled(figure.compute(settings, size), paper, figure, settings, size)
     place = folder / paper.name
-    place.mkdir(exist_ok=True)
-    save(dataset, place / f"{figure.id}.nc")
-    sheet = figure.sheet(dataset)
-    png = figures.save(sheet, place / f"{figure.id}.png")
+    with _DRAWING:
+        place.mkdir(exist_ok=True)
+        save(dataset, place / f"{figure.id}.nc")
+        sheet = figure.sheet(dataset)
+        png = figures.save(sheet, place / f"{figure.id}.png")
     return DrawnFigure(figure, sheet, png, place / f"{figure.id}.nc", time.perf_counter() - began)
 
 

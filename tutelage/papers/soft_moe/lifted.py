@@ -15,6 +15,7 @@ from tutelage.experiment import flow
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.run import Run
 
@@ -23,16 +24,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lifted:
-    """A small problem, m = 4 and m* = 2 in dim 60, to a time at which it has learned something."""
+    """A small problem, m = 2 and m* = 1 in dim 60, to a time at which it has learned something."""
 
-    settings: SoftMoeSettings = SoftMoeSettings(students=4, teachers=2, dim=60)
+    settings: SoftMoeSettings = SoftMoeSettings(students=2, teachers=1, dim=60)
     until: float = 12.0
 
     @cached_property
     def frame(self) -> Run:
-        """In the frame of 12 coordinates, followed closely."""
+        """In the frame of 6 coordinates, followed closely; by the program that `single` has compiled."""
         problem = recipe.problem(self.settings)
-        return flow(problem, until=self.until, record=[0.0, self.until], solver="explicit", rtol=1e-10)
+        return flow(problem, until=self.until, record=[0.0, self.until], rtol=1e-11, crossings=WATCHED)
 
     @cached_property
     def drift(self) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from tutelage.analysis.claims import Interval
+from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
@@ -166,6 +167,21 @@ def shared(settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float
     return Race(settings, seeds, until, records)
 
 
+SWEEPS: dict[Size, tuple[tuple[int, ...], int]] = {
+    "quick": ((10**2, 10**4, 10**6), 3),
+    "full": (tuple(10**n for n in range(2, 9)), 10),
+}
+"""Dims, and the number of seeds."""
+
+
+@functools.lru_cache(maxsize=2)
+def swept(settings: SoftMoeSettings, size: Size) -> "Sweep":
+    """The sweep over dims from orthonormal starts that a figure and a claim look at together."""
+    dims, seeds = SWEEPS[size]
+    first = SoftMoeSettings(**settings.model_dump() | {"init": "orthonormal", "dim": dims[0], "until": None})
+    return Sweep(first, dims, seeds)
+
+
 class Sweep:
     """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted."""
 
@@ -183,6 +199,13 @@ class Sweep:
         predicted = Start(settings, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
         # The prediction is right to some per cent, so that nothing is run for long after it.
         return float(Race(settings, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted
+
+    def beyond(self, least: int) -> "Sweep":
+        """The part of it in dims from `least` up."""
+        kept = [number for number, dim in enumerate(self.dims) if dim >= least]
+        part = Sweep(self.settings, tuple(self.dims[number] for number in kept), self.seeds)
+        part.__dict__["_all"] = tuple(values[kept] for values in self._all)
+        return part
 
     @property
     def times(self) -> Array:

@@ -94,7 +94,7 @@ def perfect(evidence: Evidence) -> Finding:
 
 
 def norms(evidence: Evidence) -> Finding:
-    return at_most(evidence.lifted.drift, 1e-9, seeds=1, detail="m = 4, m* = 2, dim 60, rtol 1e-10.")
+    return at_most(evidence.lifted.drift, 1e-9, seeds=1, detail="m = 2, m* = 1, dim 60, rtol 1e-11.")
 
 
 def reduced(evidence: Evidence) -> Finding:

@@ -14,7 +14,7 @@ from tutelage.trajectory.join import combined, part
 
 KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time", "router_time"]
 # B/eta sets the noise of SGD. The paper gives neither; the flow is followed where B/eta is far above 2e6.
-SGD = {"quick": {"step": 0.004, "batch": 2048, "until": 24.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
+SGD = {"quick": {"step": 0.005, "batch": 2048, "until": 15.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
 
 
 @functools.lru_cache(maxsize=2)

@@ -11,7 +11,7 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 TEACHERS, STUDENTS = 3, 15
 DIMS: dict[Size, tuple[int, ...]] = {
-    "quick": (8, 36),
+    "quick": (36, 300),
     "full": (6, 8, 12, 20, 36, 100, 300, 1000, 10000),
 }
 SEEDS: dict[Size, int] = {"quick": 3, "full": 10}
