@@ -41,7 +41,9 @@ def run(source: str) -> None:
 GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*.md"))
 
 
-@pytest.mark.parametrize("page", ["getting-started.md", "extending.md", "papers/relu_teachers.md", *GALLERY])
+@pytest.mark.parametrize(
+    "page", ["getting-started.md", "extending.md", "papers/relu_teachers.md", "papers/soft_moe.md", *GALLERY]
+)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):
@@ -121,6 +123,21 @@ QUOTED = {
         "SADDLE": ["0.088512", "1.5106", "1.5108", "1.78", "1.7877", "0.40402", "0.40409", "0.70203", "0.70204"],
         "LENGTH": ["4.168", "5.729", "7.291", "1.561"],
         "LEM5t": ["m^2.19"],
+    },
+    "soft_moe": {
+        "SM-C1": ["6.54"],
+        "SM-L3:norms": ["0 of 5000", "200 of 200"],
+        "SM-T1a": ["0 of 10"],
+        "SM-T1b": ["0.4989", "0.4970", "0.5008"],
+        "SM-T1e": ["0.0625", "0 of 10"],
+        "SM-T2b": ["160 of 160"],
+        "SM-T2:edge": ["0.1982"],
+        "SM-T2:pairs": ["2 of"],
+        "SM-T2:orthonormal": ["10 of 10"],
+        "SM-T3:rate": ["0.53807", "0.53803"],
+        "SM-L7": ["1.978"],
+        "SM-S3": ["-1.4969"],
+        "SM-S3:printed": ["5.126"],
     },
 }
 

@@ -77,6 +77,8 @@ def _claim(row: Checked) -> tuple[str, ...]:
     colour = "red" if row.broken else _COLOURS[finding.verdict]
     bound = f"{finding.relation} {number(finding.bound)}" if finding.bound is not None else "–"
     seeds = f"{finding.successes}/{finding.seeds}" if finding.successes is not None else str(finding.seeds or "–")
+    if finding.interval is not None:
+        seeds += escape(f" [{finding.interval.low:.2f}, {finding.interval.high:.2f}]")
     mine = " [dim](new here)[/]" if row.claim.ours else ""
     verdict = f"[{colour}]{finding.verdict.value}[/]"
     return (
