@@ -110,7 +110,9 @@ def _paper(
 
     def make(figure: Figure) -> DrawnFigure | None:
         steps.start(f"figure {figure.id}")
-        return _attempt(f"figure {figure.id}", crashes, lambda: _figure(paper, figure, settings, size, folder))
+        made = _attempt(f"figure {figure.id}", crashes, lambda: _figure(paper, figure, settings, size, folder))
+        assert made is None or isinstance(made, DrawnFigure)
+        return made
 
     # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
     with ThreadPoolExecutor(2) as pool:
