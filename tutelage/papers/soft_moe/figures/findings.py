@@ -208,7 +208,7 @@ def plateau_sheet(dataset: xr.Dataset) -> Sheet:
     time, level = dataset["time"].values, dataset["level"].values
     series = tuple(line(time, one, f"seed {s}", colour=None) for s, one in enumerate(level[:6]))
     last = ", ".join(f"{x:.3f}" for x in level[:, -1])
-    top = float(np.ceil(level[:, len(time) // 4 :].max() + 1))
+    top = min(10.0, float(np.ceil(level[:, len(time) // 4 :].max() + 1)))
     marks = tuple(Mark("", level=float(k)) for k in range(int(top) + 1))
     name = "loss / quantum"
     return Sheet(
