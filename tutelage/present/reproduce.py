@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import xarray as xr
 
 from tutelage import papers
@@ -124,6 +125,8 @@ def _paper(
         steps.start("certificate")
         certificate = _attempt("certificate", crashes, lambda: paper.run(settings, certify=True).certificate)
     seconds = time.perf_counter() - began
+    # The programs of one paper serve no other, and each holds memory maps, of which a process has a limited number.
+    jax.clear_caches()
     return PaperResult(paper, settings, table, tuple(drawn), certificate, seconds, size, seeds, tuple(crashes))
 
 
