@@ -87,11 +87,13 @@ class _Steps:
 
     def __init__(self, paper: Paper, total: int, progress: Reporter | None) -> None:
         self.paper, self.total, self.done, self.progress = paper, total, 0, progress
+        self._lock = threading.Lock()
 
     def start(self, label: str) -> None:
-        if self.progress:
-            self.progress(f"{self.paper.name}: {label}", self.done, self.total)
-        self.done += 1
+        with self._lock:
+            if self.progress:
+                self.progress(f"{self.paper.name}: {label}", self.done, self.total)
+            self.done += 1
 
 
 def _paper(
@@ -106,6 +108,7 @@ def _paper(
     began = time.perf_counter()
     settings = paper.configure()
     crashes: list[Crash] = []
+    failed: list[Crash] = []
     drawing = paper.figures if chosen is None else chosen
     steps = _Steps(paper, len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify), progress)
 
@@ -117,9 +120,10 @@ def _paper(
 
     # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
     with ThreadPoolExecutor(2) as pool:
-        checking = pool.submit(_claims, paper, settings, size, seeds, crashes, steps) if chosen is None else None
+        checking = pool.submit(_claims, paper, settings, size, seeds, failed, steps) if chosen is None else None
         drawn = [made for made in pool.map(make, drawing) if made]
         table = checking.result() if checking else Table()
+    crashes += failed
     certificate = None
     if certify:
         steps.start("certificate")

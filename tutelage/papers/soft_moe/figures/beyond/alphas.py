@@ -24,7 +24,7 @@ from tutelage.trajectory.join import combined, part
 LIGHTEST, HEAVIEST = 0.6, 1.6
 DIM: dict[str, int] = {"fixed": 10**5, "learnt": 10**3}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 24}
-UNTIL: dict[Size, float] = {"quick": 300.0, "full": 3000.0}  # of the runs whose output weights learn
+UNTIL: dict[Size, float] = {"quick": 1000.0, "full": 3000.0}  # of the runs whose output weights learn
 RECORDS = 60
 
 
