@@ -4,7 +4,7 @@ import hypothesis
 import matplotlib
 import pytest
 
-import tutelage  # noqa: F401  (switches float64 on before any test makes an array)
+import tutelage.problem  # noqa: F401  (switches float64 on before any test makes an array)
 
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.register_profile("nightly", deadline=None, max_examples=1000, print_blob=True)

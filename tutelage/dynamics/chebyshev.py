@@ -124,12 +124,11 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         field, y, shaped = _flat(terms, y0, args)
         velocity, direction, bound = solver_state
-        if made_jump is not False:
-            velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
-        move, error, end = self.move(field, t0, t1, terms.contr(t0, t1), y, solver_state._replace(velocity=velocity))
-        memory = measured(field, t1, y + move, Memory(end, direction, bound))
+        velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
         width = terms.contr(t0, t1)
+        move, error, end = self.move(field, t0, t1, width, y, Memory(velocity, direction, bound))
         new = y + move
+        memory = measured(field, t1, new, Memory(end, direction, bound))
         dense = {"y0": y0, "y1": shaped(new), "k0": shaped(width * velocity), "k1": shaped(width * end)}
         return shaped(new), shaped(error), dense, memory, diffrax.RESULTS.successful
 

@@ -26,6 +26,10 @@ def units(first: Float[Array, "row frame"]) -> Units:
     return Units(*jnp.split(first / jnp.linalg.norm(first, axis=1, keepdims=True), 2))
 
 
+def _together(left: Units, right: Units) -> Units:
+    return Units(*(jnp.concatenate(pair) for pair in zip(left, right, strict=True)))
+
+
 class MixtureOracle(AbstractOracle):
     """`L = 1/2 E|f - f*|^2` over Gaussian inputs, for mixtures of experts, without samples.
 
@@ -65,8 +69,8 @@ class MixtureOracle(AbstractOracle):
         """The inner products of all units; output weights do not enter."""
         own, taught = units(weights.first), units(self.target.first)
         if self.student == self.teacher:
-            both = Units(*(jnp.concatenate(pair) for pair in zip(own, taught, strict=True)))
-            value, cut = self._kernel(self.student, self.student).value(both, both), len(own.router)
+            both, cut = _together(own, taught), len(own.router)
+            value = self._kernel(self.student, self.student).value(both, both)
             return Gram(value[:cut, :cut], value[:cut, cut:], value[cut:, cut:])
         return Gram(
             self._kernel(self.student, self.student).value(own, own),
@@ -91,9 +95,8 @@ class MixtureOracle(AbstractOracle):
         """(kernel, units, signed output weights) of all that a student meets; one group if the units are of a kind."""
         own, taught = units(weights.first), units(self.target.first)
         if self.student == self.teacher:
-            met = Units(*(jnp.concatenate(pair) for pair in zip(own, taught, strict=True)))
             second = jnp.concatenate([weights.second, -self.target.second])
-            return [(self._kernel(self.student, self.student), met, second)]
+            return [(self._kernel(self.student, self.student), _together(own, taught), second)]
         return [
             (self._kernel(self.student, self.student), own, weights.second),
             (self._kernel(self.student, self.teacher), taught, -self.target.second),

@@ -8,11 +8,9 @@ import jax.numpy as jnp
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.view import View
-from tutelage.oracle.gated import Units
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.networks import Weights
 from tutelage.problem.problem import Problem
 
 
@@ -99,15 +97,11 @@ WEIGHTS = (
 )
 
 
-def _directions(weights: Weights) -> Units:
-    return units(weights.first)
-
-
 def _taught(role: str, taught: str):
     """Cosines of the students' routers or experts with the teachers'."""
 
     def measure(view: View):
-        return getattr(_directions(view.weights), role) @ getattr(_directions(view.teacher), taught).T
+        return getattr(units(view.weights.first), role) @ getattr(units(view.teacher.first), taught).T
 
     return measure
 
@@ -116,7 +110,7 @@ def _among(role: str, other: str):
     """Cosines among the students."""
 
     def measure(view: View):
-        own = _directions(view.weights)
+        own = units(view.weights.first)
         return getattr(own, role) @ getattr(own, other).T
 
     return measure
