@@ -44,8 +44,6 @@ def test_heavy_teachers_come_first_and_learnt_weights_come_late(monkeypatch):
 
 
 def test_orthonormal_students_need_room_and_few_dimensions_are_enough_to_fit(monkeypatch):
-    monkeypatch.setattr(dimension, "TEACHERS", 2)
-    monkeypatch.setattr(dimension, "STUDENTS", 6)
     monkeypatch.setitem(dimension.DIMS, "quick", (4, 16))
     monkeypatch.setitem(dimension.UNTIL, "quick", 40.0)
     dataset = dimension.compute(SETTINGS, "quick")
@@ -57,8 +55,6 @@ def test_orthonormal_students_need_room_and_few_dimensions_are_enough_to_fit(mon
 
 
 def test_even_experts_do_not_cancel(monkeypatch):
-    for name, value in {"TEACHERS": 2, "STUDENTS": 6}.items():
-        monkeypatch.setattr(even, name, value)
     monkeypatch.setitem(even.DEGREES, "quick", (4,))
     monkeypatch.setitem(even.UNTIL, "quick", 60.0)
     dataset = even.compute(SETTINGS, "quick")

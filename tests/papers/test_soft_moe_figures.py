@@ -24,7 +24,7 @@ def again(dataset, folder):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setitem(training.SGD, "quick", {"step": 0.01, "batch": 256, "until": 1.0})
-    monkeypatch.setitem(findings.PAIRS_SEEDS, "quick", 2)
+    monkeypatch.setitem(races.SEEDS, "quick", 2)
     monkeypatch.setitem(findings.ORDER_DIM, "quick", 10**6)
     monkeypatch.setitem(findings.ORDER_SEEDS, "quick", 2)
     monkeypatch.setitem(races.SWEEPS, "quick", ((10**4, 10**6), 2))

@@ -23,6 +23,10 @@ STAGE = 0.4
 """The time of the first stage, over sqrt(dim): nearly every draw's predicted recoveries are over by then."""
 
 
+SEEDS: dict[Size, int] = {"quick": 10, "full": 20}
+"""Of the settings' own run in the figures; the quick ones are those of the claims."""
+
+
 class Race:
     """One flow of `settings` for seeds 0, 1, ..., made when first asked for."""
 
@@ -161,7 +165,7 @@ def stage(settings: SoftMoeSettings, seeds: int | tuple[int, ...], *, dim: int |
     return shared(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10)
 
 
-@functools.lru_cache(maxsize=6)
+@functools.lru_cache(maxsize=12)
 def shared(settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200) -> Race:
     """A race that figures and claims look at together."""
     return Race(settings, seeds, until, records)

@@ -8,18 +8,17 @@ import xarray as xr
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import Race, shared, stage, swept
+from tutelage.papers.soft_moe.races import SEEDS, Race, shared, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.join import combined, part
 
-PAIRS_SEEDS = {"quick": 10, "full": 20}  # the quick ones are those of the claims
 ORDER_DIM = {"quick": 10**5, "full": 10**7}
 ORDER_SEEDS = {"quick": 4, "full": 10}
 
 
 def annihilation(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """Overlaps of the pairs that cancel, for seed 0; predicted and observed times, for all seeds."""
-    race = shared(settings, PAIRS_SEEDS[size], settings.horizon, 300)
+    race = shared(settings, SEEDS[size], settings.horizon, 300)
     data = race.run.dataset
     first, second = np.nonzero(np.triu(np.isfinite(data["pair_time"].values[0]), 1))
     order = np.argsort(data["pair_time"].values[0][first, second])[:6]

@@ -17,7 +17,7 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
     starts,
 )
 from tutelage.papers.soft_moe.matching import race
-from tutelage.papers.soft_moe.races import Start
+from tutelage.papers.soft_moe.races import Race, Start
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.join import combined, part
 
@@ -43,15 +43,14 @@ def _fixed(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
     begun = starts(settings, seeds)
     expected = predicted(settings, seeds)
     until = 1.1 * float(np.nanmax(expected)) + 5
-    run = flows(settings, seeds, until, [0.0, until])
-    winners = np.nan_to_num(run.dataset["met_time"].values, nan=np.inf).argmin(1)
+    seen = Race(settings, seeds, until, records=2)
     students = np.array([start.race.winners(settings.teachers) for start in begun])
     plain = [race(s.cosines, s.norms) for s in begun]
     return xr.Dataset(
         {
             "predicted": (("seed", "teacher"), expected),
-            "observed": (("seed", "teacher"), first_met(run)),
-            "same": (("seed", "teacher"), (winners == students).astype(int)),
+            "observed": (("seed", "teacher"), np.where(np.isfinite(seen.times), seen.times, np.nan)),
+            "same": (("seed", "teacher"), (seen.winners == students).astype(int)),
             "plain": (("seed", "teacher"), [by_teacher(p, settings.teachers) for p in plain]),
         },
         {"alpha": ("teacher", settings.importance)},

@@ -9,9 +9,12 @@ from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import averaged, cancelled, changed, flows
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
-TEACHERS, STUDENTS = 3, 15
+UNITS: dict[Size, dict[str, int]] = {
+    "quick": {"teachers": 2, "students": 6},
+    "full": {"teachers": 3, "students": 15},
+}
 DIMS: dict[Size, tuple[int, ...]] = {
-    "quick": (36, 300),
+    "quick": (16, 300),
     "full": (6, 8, 12, 20, 36, 100, 300, 1000, 10000),
 }
 SEEDS: dict[Size, int] = {"quick": 3, "full": 10}
@@ -22,13 +25,13 @@ INITS = {"iid": "iid start", "orthonormal": "orthonormal start"}
 
 def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """Flows to one time in every dimension; orthonormal students where there is room for them."""
-    base = changed(settings, students=STUDENTS, teachers=TEACHERS, alphas=None, dim=max(DIMS[size]), until=UNTIL[size])
+    base = changed(settings, **UNITS[size], alphas=None, dim=max(DIMS[size]), until=UNTIL[size])
     rows = [_row(base, size, init) for init in INITS]
-    return xr.concat(rows, "init").assign_coords(init=list(INITS)).assign_attrs(until=UNTIL[size])
+    return xr.concat(rows, "init").assign_coords(init=list(INITS)).assign_attrs(UNITS[size] | {"until": UNTIL[size]})
 
 
 def _row(base: SoftMoeSettings, size: Size, init: str) -> xr.Dataset:
-    room = [dim for dim in DIMS[size] if init != "orthonormal" or dim >= 2 * STUDENTS]
+    room = [dim for dim in DIMS[size] if init != "orthonormal" or dim >= 2 * base.students]
     until, seeds = UNTIL[size], SEEDS[size]
     ends = [_end(flows(changed(base, dim=dim, init=init), seeds, until, [0.0, until]).dataset) for dim in room]
     return xr.concat(ends, "dim").assign_coords(dim=room).reindex(dim=list(DIMS[size]))
@@ -48,7 +51,8 @@ def _end(data: xr.Dataset) -> xr.Dataset:
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    ratio = dataset["dim"].values / STUDENTS
+    teachers, students = dataset.attrs["teachers"], dataset.attrs["students"]
+    ratio = dataset["dim"].values / students
 
     def curves(name: str) -> list[Series]:
         return [averaged(ratio, dataset[name].sel(init=i), t, colour=c) for c, (i, t) in enumerate(INITS.items())]
@@ -63,10 +67,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         Panel(
             "teachers recovered by router and expert",
             "d / m",
-            f"number of {TEACHERS}, mean",
+            f"number of {teachers}, mean",
             tuple(curves("recovered")),
             xscale="log",
-            ylim=(-0.1, TEACHERS * 1.15),
+            ylim=(-0.1, teachers * 1.15),
         ),
         Panel(
             "pairs of opposite experts",
@@ -89,7 +93,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 
 def _caption(dataset: xr.Dataset) -> str:
-    parts = []
+    about, parts = dataset.attrs, []
     for init, name in INITS.items():
         for dim in dataset["dim"].values:
             one = dataset.sel(init=init, dim=dim)
@@ -100,8 +104,8 @@ def _caption(dataset: xr.Dataset) -> str:
                     f"loss {float(one['loss'].median()):.2g}"
                 )
     return (
-        f"{dataset.sizes['seed']} seeds, m* = {TEACHERS}, m = {STUDENTS}, time {dataset.attrs['until']:g}; bands are "
-        f"two standard errors. Means (loss: median): {'; '.join(parts)}."
+        f"{dataset.sizes['seed']} seeds, m* = {about['teachers']}, m = {about['students']}, time {about['until']:g}; "
+        f"bands are two standard errors. Means (loss: median): {'; '.join(parts)}."
     )
 
 

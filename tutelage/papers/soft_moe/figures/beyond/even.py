@@ -20,7 +20,11 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
-TEACHERS, STUDENTS, DIM = 3, 15, 1000
+DIM = 1000
+UNITS: dict[Size, dict[str, int]] = {
+    "quick": {"teachers": 2, "students": 6},
+    "full": {"teachers": 3, "students": 15},
+}
 DEGREES: dict[Size, tuple[int, ...]] = {"quick": (3, 4), "full": (2, 3, 4)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 CLOSE = 0.05
@@ -30,9 +34,9 @@ UNTIL: dict[Size, float] = {"quick": 20.0, "full": 60.0}
 
 def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """iid starts, the same for each degree."""
-    base = changed(settings, students=STUDENTS, teachers=TEACHERS, alphas=None, dim=DIM, until=UNTIL[size], init="iid")
+    base = changed(settings, **UNITS[size], alphas=None, dim=DIM, until=UNTIL[size], init="iid")
     rows = [_traces(changed(base, degree=degree), size) for degree in DEGREES[size]]
-    return xr.concat(rows, "degree").assign_coords(degree=list(DEGREES[size]))
+    return xr.concat(rows, "degree").assign_coords(degree=list(DEGREES[size])).assign_attrs(UNITS[size])
 
 
 def _traces(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
@@ -71,11 +75,12 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         for c, (p, seen) in enumerate(times.items())
         if np.isfinite(seen[1]).any()
     ]
-    unused = STUDENTS - TEACHERS
+    teachers = dataset.attrs["teachers"]
+    unused = dataset.attrs["students"] - teachers
     panels = (
         Panel(
-            "teachers recovered by an expert", "time", f"number of {TEACHERS}, mean", curves("recovered"),
-            xscale="log", ylim=(-0.1, TEACHERS * 1.25), note="Even degrees: with either sign.",
+            "teachers recovered by an expert", "time", f"number of {teachers}, mean", curves("recovered"),
+            xscale="log", ylim=(-0.1, teachers * 1.25), note="Even degrees: with either sign.",
         ),
         Panel("pairs of opposite experts", "time", "number, mean", curves("pairs"), xscale="log"),
         Panel(
@@ -92,7 +97,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 
 def _caption(dataset: xr.Dataset, degrees: list[int]) -> str:
-    texts = []
+    about, texts = dataset.attrs, []
     for p in degrees:
         one, end = dataset.sel(degree=p), dataset.sel(degree=p).isel(time=-1)
         plus, minus = int((one["sign"] > 0).sum()), int((one["sign"] < 0).sum())
@@ -109,8 +114,8 @@ def _caption(dataset: xr.Dataset, degrees: list[int]) -> str:
             text += f", signs {plus} + and {minus} - (99 % interval of the share {share.low:.2f} to {share.high:.2f})"
         texts.append(text)
     return (
-        f"{dataset.sizes['seed']} iid starts, m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}, to time "
-        f"{float(dataset['time'][-1]):g}; bands are two standard errors. {'; '.join(texts)}."
+        f"{dataset.sizes['seed']} iid starts, m* = {about['teachers']}, m = {about['students']}, d = {DIM}, to "
+        f"time {float(dataset['time'][-1]):g}; bands are two standard errors. {'; '.join(texts)}."
     )
 
 
