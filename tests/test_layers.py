@@ -11,8 +11,8 @@ import tutelage
 ROOT = Path(tutelage.__file__).parent
 # `experiment` holds the verbs `flow` and `descend`: it joins all that came before, certificates included.
 ORDER = (
-    *("_version", "_errors", "_config"),
-    *("problem", "oracle", "dynamics", "trajectory", "analysis", "experiment", "papers", "present"),
+    *("_version", "_errors", "_plain", "_config"),
+    *("problem", "oracle", "dynamics", "trajectory", "analysis", "experiment", "papers", "study", "present"),
 )
 # Packages that only some folders may know.
 ONLY_IN = {
@@ -21,7 +21,8 @@ ONLY_IN = {
     "rich": ("present",),
     "torch": (),
     "panel": (),
-    "dask": (),
+    "dask": ("study",),
+    "distributed": ("study",),
 }
 
 

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from tutelage.problem.networks import TwoLayer as TwoLayer
     from tutelage.problem.networks import Weights as Weights
     from tutelage.problem.problem import Problem as Problem
+    from tutelage.study.store import Store as Store
     from tutelage.trajectory.dataset import load as load
+    from tutelage.trajectory.measures import Measure as Measure
     from tutelage.trajectory.observables import Observable as Observable
     from tutelage.trajectory.run import Run as Run
 
@@ -70,7 +72,9 @@ _HOME = {
     "TwoLayer": "problem.networks",
     "Weights": "problem.networks",
     "Problem": "problem.problem",
+    "Store": "study.store",
     "load": "trajectory.dataset",
+    "Measure": "trajectory.measures",
     "Observable": "trajectory.observables",
     "Run": "trajectory.run",
 }

@@ -1,8 +1,11 @@
 """The verbs: `flow`, `descend` and `sgd` run a problem and return a `Run`."""
 
 import dataclasses
+import hashlib
+import json
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
@@ -14,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._errors import BadInput, unknown
 from tutelage.analysis.certificates import certify as certify_run
 from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import Flow
@@ -58,6 +62,7 @@ def descend(
     stop_loss: float = 0.0,
     stop_gradient: float = 1e-14,
     certify: bool = False,
+    checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Gradient descent, all seeds in one compiled batch.
@@ -73,6 +78,8 @@ def descend(
     - `stop_loss`, `stop_gradient`: a run has converged when, at a recording time, its loss is at most `stop_loss` (if
       that is positive) or its gradient at most `stop_gradient` times the norm of the weights.
     - `certify`: check the reported numbers by an independent route; the result is in `run.certificate`.
+    - `checkpoint`: a file in which a long run is kept between chunks. The same run asked for again with the same file
+      goes on from there, after whatever stopped it, and ends bit-identical to one that was never stopped.
 
     ```python
     >>> import tutelage as tt
@@ -116,6 +123,7 @@ def flow(
     rtol: float | None = None,
     max_steps: int = 1_000_000,
     certify: bool = False,
+    checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Gradient flow to time `until` (up to 1e8 and beyond), all seeds in one compiled batch.
@@ -176,6 +184,7 @@ def sgd(
     stop_loss: float = 0.0,
     stop_gradient: float = 0.0,
     certify: bool = False,
+    checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Online SGD: a fresh batch of noisy examples at every update, exact in law, at a cost that does not grow with dim.
@@ -267,8 +276,9 @@ def _execute(
         limits=Limits(jnp.asarray(asked["stop_loss"]), jnp.asarray(asked["stop_gradient"]), jnp.asarray(cap)),
         auto=auto,
         keys=np.stack([key_of(seed) for seed in seeds]),
+        identity=_identity(about, seeds, stops, start, [o.name for o in measured]),
     )
-    loop.finish(asked["progress"], about["dynamics"])
+    loop.finish(asked["progress"], about["dynamics"], _kept_in(asked["checkpoint"]))
     settings = about | {
         "dim": problem.inputs.dim,
         "noise": float(problem.noise),
@@ -287,6 +297,17 @@ def _execute(
         verb=verb,
     )
     return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
+
+
+def _identity(about: dict[str, Any], seeds: list[int], stops: NDArray, start: Start, names: list[str]) -> str:
+    """What makes a run this one and no other, as a hash: how it moves, where it starts, what it records."""
+    text = json.dumps([about, seeds, names], sort_keys=True, default=str).encode()
+    arrays = (stops, *(np.asarray(leaf) for leaf in jax.tree.leaves(start)))
+    return hashlib.sha256(b"".join([text, *(array.tobytes() for array in arrays)])).hexdigest()[:16]
+
+
+def _kept_in(checkpoint: Checkpoint | str | Path | None) -> Checkpoint | None:
+    return checkpoint if isinstance(checkpoint, Checkpoint) or checkpoint is None else Checkpoint(checkpoint)
 
 
 def _first_solver(problem: Problem, data: Data) -> str:

@@ -18,7 +18,7 @@ from tutelage.present.assign import assignments
 from tutelage.present.overview import overview
 from tutelage.present.parameters import parameters
 from tutelage.present.placing import Crowd, best
-from tutelage.present.plain import dumps, plain
+from tutelage._plain import dumps, plain
 from tutelage.present.progress import Progress
 from tutelage.present.saved import describe
 from tutelage.present.sparkplot import sparkplot

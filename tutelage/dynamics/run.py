@@ -7,6 +7,8 @@ restored from a saved state ends bit-identical to one that was never interrupted
 
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,9 +23,11 @@ from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, StopReason
 from tutelage.dynamics.base import AbstractDynamics, Moment
+from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.crossing import End, cross
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import REACH, Flow, stiffness
+from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.dynamics.view import View
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
@@ -229,10 +233,12 @@ class Loop:
     `auto` lets a flow change to the stiff solver when the measured curvature says that an explicit one would need
     more than `PATIENCE` steps to the end of the next chunk. A run begins with the `quick` form of its oracle and takes
     the careful one from the chunk on in which the quick one is strained. `keys`: one a seed, for a dynamics that draws.
+    `identity` is written into what is saved, and only a loop with the same one reads it back.
     """
 
     PATIENCE = 20_000
     LARGEST_HESSIAN = 800
+    PARTS = 8
 
     def __init__(
         self,
@@ -249,7 +255,9 @@ class Loop:
         limits: Limits,
         auto: bool = False,
         keys: NDArray[np.uint64] | None = None,
+        identity: str = "",
     ):
+        self.identity = identity
         self.dynamics, self.batched, self.auto = dynamics, batched, auto
         self.careful, self.oracle = oracle, oracle.quick()
         self.teacher, self.start, self.stops = teacher, start, np.asarray(stops, float)
@@ -286,7 +294,7 @@ class Loop:
 
     def advance(self) -> None:
         """Run the next chunk."""
-        stops = self.stops[self.position : self.position + self.chunk]
+        stops = self._ahead()
         self._measure_stiffness(stops[-1])
         state, row = self._chunk(stops)
         if np.any(row.pop("_strained")[:, : len(stops)]):
@@ -298,6 +306,13 @@ class Loop:
         self.rows.append({name: np.asarray(value)[:, : len(stops)] for name, value in row.items()})
         self.position += len(stops)
         self._note_events()
+
+    def _ahead(self) -> NDArray[np.floating]:
+        """The recording times of the next chunk. It spans a part of the run only: one can stop a run between chunks."""
+        stops = self.stops[self.position : self.position + self.chunk]
+        last = self.stops[self.position - 1] if self.position else 0.0
+        within = np.searchsorted(stops, last + self.stops[-1] / self.PARTS, side="right")
+        return stops[: max(1, int(within))]
 
     def _chunk(self, stops: NDArray[np.floating]) -> tuple[State, dict[str, Any]]:
         padded = np.pad(stops, (0, self.chunk - len(stops)), mode="edge")
@@ -327,12 +342,22 @@ class Loop:
             parts = list(pool.map(one, range(len(jax.tree.leaves(per_seed)[0]))))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
-    def finish(self, progress: Progress | None = None, label: str = "run") -> None:
-        """Advance to the end."""
+    def finish(
+        self, progress: Progress | None = None, label: str = "run", checkpoint: Checkpoint | None = None
+    ) -> None:
+        """Advance to the end, from where the checkpoint is if there is one."""
+        if checkpoint:
+            checkpoint.resume(self)
         while not self.over:
             if progress:
                 progress(label, self.position, len(self.stops))
             self.advance()
+            if checkpoint and not self.over:
+                checkpoint.between(self)
+            if stop_asked() and not self.over:
+                raise Interrupted
+        if checkpoint:
+            checkpoint.ended(self)
         if progress:
             progress(label, len(self.stops), len(self.stops))
 
@@ -401,34 +426,44 @@ class Loop:
         leaves = {f"state/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.state))}
         rows = {f"row/{i}/{name}": value for i, row in enumerate(self.rows) for name, value in row.items()}
         about = {
+            "identity": self.identity,
             "position": self.position,
             "rows": len(self.rows),
             "solver": getattr(self.dynamics, "solver", ""),
+            "longest": float(getattr(self.dynamics, "longest", np.inf)),
             "careful": self.oracle is self.careful,
         }
+        arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), "events": self.event_times, **leaves, **rows}
         with open(path, "wb") as file:
-            arrays: dict[str, Any] = {
-                "about": np.array(json.dumps(about)),
-                "events": self.event_times,
-                **leaves,
-                **rows,
-            }
             np.savez(file, **arrays)
 
     def restore(self, path: str | Path) -> None:
         """Continue from a saved state of a loop that was built in the same way."""
-        with np.load(path, allow_pickle=False) as saved:
-            about = json.loads(str(saved["about"]))
-            self.oracle = self.careful if about["careful"] else self.oracle
-            if about["solver"] == "stiff" and getattr(self.dynamics, "solver", "") == "explicit":
-                self._change_flow(solver="stiff")
-            leaves, structure = jax.tree.flatten(self.state)
-            loaded = [saved[f"state/{i}"] for i in range(len(leaves)) if f"state/{i}" in saved]
-            if [x.shape for x in loaded] != [x.shape for x in leaves]:
-                raise BadInput(f"{path} was saved by a different run; restore it into a loop built the same way.")
-            self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in loaded])
-            self.event_times, self.position = saved["events"], about["position"]
-            names = [key.split("/", 2)[1:] for key in saved.files if key.startswith("row/")]
-            self.rows = [{} for _ in range(about["rows"])]
-            for index, name in names:
-                self.rows[int(index)][name] = saved[f"row/{index}/{name}"]
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+                about = json.loads(str(arrays["about"]))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise BadInput(f"{path} cannot be read as the checkpoint of a run ({error}); move it away.") from None
+        self._adopt(path, about, arrays)
+
+    def _adopt(self, path: str | Path, about: dict[str, Any], saved: dict[str, NDArray]) -> None:
+        foreign = BadInput(f"{path} was saved by a different run; restore it into a loop built the same way.")
+        if about["identity"] != self.identity:
+            raise foreign
+        self.oracle = self.careful if about["careful"] else self.oracle
+        if about["solver"] == "stiff" and getattr(self.dynamics, "solver", "") == "explicit":
+            self._change_flow(solver="stiff")
+        if np.isfinite(about["longest"]):
+            self._change_flow(longest=jnp.asarray(about["longest"]))
+        leaves, structure = jax.tree.flatten(self.state)
+        loaded = [saved[f"state/{i}"] for i in range(len(leaves)) if f"state/{i}" in saved]
+        if [x.shape for x in loaded] != [x.shape for x in leaves]:
+            raise foreign
+        self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in loaded])
+        self.event_times, self.position = saved["events"], about["position"]
+        self.rows = [{} for _ in range(about["rows"])]
+        for key in saved:
+            if key.startswith("row/"):
+                _, index, name = key.split("/", 2)
+                self.rows[int(index)][name] = saved[key]

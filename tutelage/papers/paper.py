@@ -12,6 +12,7 @@ import xarray as xr
 from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
+from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.run import Run
 
 Size = Literal["quick", "full"]
@@ -35,6 +36,22 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Diagram:
+    """A phase diagram: one measure over two settings, many seeds a cell, beside its law where there is one.
+
+    `over` has the values of the two settings by size; `settings` what else differs from the paper's defaults.
+    """
+
+    id: str
+    title: str
+    measure: str
+    over: dict[Size, dict[str, tuple[Any, ...]]]
+    seeds: dict[Size, int]
+    settings: dict[str, Any] = field(default_factory=dict)
+    dynamics: str | None = None
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper in the laboratory.
 
@@ -42,6 +59,8 @@ class Paper:
     - `dynamics`: the ways to move that `run` knows; the first is the one it takes if none is asked for.
     - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
       costs only what it needs).
+    - `measures`: numbers of its runs that a sweep may ask for by name, with their laws; `diagrams`: phase diagrams.
+    - `aliases`: other names of settings, such as those of the paper.
     """
 
     name: str
@@ -56,6 +75,9 @@ class Paper:
     figures: tuple[Figure, ...] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
     dynamics: tuple[str, ...] = ("descent", "flow")
+    measures: tuple[Measure, ...] = ()
+    diagrams: tuple[Diagram, ...] = ()
+    aliases: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, **values: Any) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
@@ -63,7 +85,7 @@ class Paper:
 
     def configure(self, values: dict[str, Any] | None = None) -> Settings:
         """Settings from plain values; a bad one is refused with one sentence."""
-        values = values or {}
+        values = {self.aliases.get(name, name): value for name, value in (values or {}).items()}
         for name in values:
             if name not in self.settings.model_fields:
                 raise unknown(f"setting of {self.name}", name, self.settings.model_fields)
@@ -78,6 +100,17 @@ class Paper:
             if figure.id == id:
                 return figure
         raise unknown(f"figure of {self.name}", id, [figure.id for figure in self.figures])
+
+    def measure(self, name: str) -> Measure:
+        """The measure with this name: the paper's own, or one that any run has (see `trajectory.measures.named`)."""
+        return named(name, self.measures)
+
+    def diagram(self, id: str) -> Diagram:
+        """The phase diagram with this id, or an error naming the nearest."""
+        for diagram in self.diagrams:
+            if diagram.id == id:
+                return diagram
+        raise unknown(f"phase diagram of {self.name}", id, [diagram.id for diagram in self.diagrams])
 
     def launch(self, settings: Settings, dynamics: str | None = None, **options: Any) -> Any:
         """Run the experiment by one of the paper's dynamics (its own if None); another is refused."""

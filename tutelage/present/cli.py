@@ -177,7 +177,7 @@ def reproduce(
     Example:
       tutelage reproduce both_layers/fig3 --quick --out report
     """
-    from tutelage.present.plain import some
+    from tutelage._plain import some
     from tutelage.present.progress import Progress
     from tutelage.present.reproduce import reproduce as reproduced
     from tutelage.present.results import tally
@@ -308,7 +308,7 @@ def _outcome(result: Any) -> dict[str, Any]:
 
 
 def _print_json(value: Any) -> None:
-    from tutelage.present.plain import dumps
+    from tutelage._plain import dumps
 
     typer.echo(dumps(value))
 

@@ -10,10 +10,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tutelage._plain import duration, number, plain, some
 from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.claims import Checked
 from tutelage.present.parameters import parameters
-from tutelage.present.plain import duration, number, plain, some
 from tutelage.present.results import DrawnFigure, PaperResult, tally
 from tutelage.present.versions import machine, versions
 

@@ -14,14 +14,15 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._errors import BadInput
+from tutelage._plain import plain
 from tutelage.analysis.claims import Table
 from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
 from tutelage.present.guard import guarded
-from tutelage.present.plain import plain, write_json
 from tutelage.present.progress import Reporter
 from tutelage.present.results import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
+from tutelage.study.files import write_json
 from tutelage.trajectory.dataset import save
 
 _DRAWING = threading.Lock()  # the settings of matplotlib are global

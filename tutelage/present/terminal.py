@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from tutelage._plain import number, plain
 from tutelage.analysis.claims import Checked, Table, Verdict
 from tutelage.papers.paper import Paper
 from tutelage.present.parameters import parameters
-from tutelage.present.plain import number, plain
 from tutelage.present.results import Crash, counts, tally
 from tutelage.present.sparkplot import sparkplot
 

@@ -15,11 +15,35 @@ from tutelage.problem.networks import Weights
 from tutelage.trajectory import dataset as door
 
 
-@dataclass(frozen=True)
-class Run:
-    """The result of a flow or descent.
+class Recorded:
+    """What has a Dataset of records. Its variables are attributes: `run.loss`, `run.overlap`."""
 
-    Variables of the Dataset are attributes of the run: `run.loss`, `run.overlap`. `start`, `final` and `teacher` are
+    dataset: xr.Dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "dataset" or name not in self.dataset.variables:
+            raise AttributeError(
+                f"This run has no {name!r}; its variables are {', '.join(map(str, self.dataset.data_vars))}."
+            )
+        return self.dataset[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *map(str, self.dataset.variables)]
+
+    def last(self, name: str) -> xr.DataArray:
+        """The last recorded value of a variable, seed by seed."""
+        return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
+
+    def save(self, path: str | Path) -> None:
+        """Write the Dataset as one NetCDF file; `tutelage.load` reads it back."""
+        door.save(self.dataset, path)
+
+
+@dataclass(frozen=True)
+class Run(Recorded):
+    """The result of a flow, a descent or SGD: a Dataset whose variables are attributes, and more.
+
+    `start`, `final` and `teacher` are
     weights in frame coordinates (`start` and `final` with a leading seed axis); `final` is where each seed stopped.
     `oracle` is the loss that was descended (`batched` when each seed has its own data); `asked` holds the arguments
     that `verb` (`flow` or `descend`) was given.
@@ -46,21 +70,7 @@ class Run:
 
     def rerun(self, **changes: Any) -> "Run":
         """The same run with some arguments of the verb changed."""
-        return self.verb(**{**self.asked, "certify": False, "progress": None, **changes})
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self.dataset.variables:
-            raise AttributeError(
-                f"This run has no {name!r}; its variables are {', '.join(map(str, self.dataset.data_vars))}."
-            )
-        return self.dataset[name]
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *map(str, self.dataset.variables)]
-
-    def last(self, name: str) -> xr.DataArray:
-        """The last recorded value of a variable, seed by seed."""
-        return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
+        return self.verb(**{**self.asked, "certify": False, "progress": None, "checkpoint": None, **changes})
 
     def summary(self) -> dict[str, Any]:
         """A few plain numbers, ready for JSON."""
@@ -82,10 +92,6 @@ class Run:
             if value is not None:
                 result[name] = value.records() if hasattr(value, "records") else value
         return result
-
-    def save(self, path: str | Path) -> None:
-        """Write the Dataset as one NetCDF file; `tutelage.load` reads it back."""
-        door.save(self.dataset, path)
 
 
 def _spread(values: np.ndarray) -> dict[str, float | None]:

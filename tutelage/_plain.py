@@ -4,7 +4,6 @@ import dataclasses
 import enum
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ def plain(value: Any) -> Any:
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.present.plain import plain
+    >>> from tutelage._plain import plain
     >>> plain({"loss": np.float64(0.5), "bound": np.inf, "steps": (1, np.int64(2))})
     {'loss': 0.5, 'bound': None, 'steps': [1, 2]}
 
@@ -45,16 +44,11 @@ def dumps(value: Any) -> str:
     return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def write_json(value: Any, path: Path) -> None:
-    """The value as a JSON file."""
-    path.write_text(dumps(value) + "\n", encoding="utf-8")
-
-
 def number(value: Any, digits: int = 4) -> str:
     """A number as people read it; nothing is a dash.
 
     ```python
-    >>> from tutelage.present.plain import number
+    >>> from tutelage._plain import number
     >>> number(0.0826592), number(1e9), number(12), number(3.2e-15), number(None)
     ('0.08266', '1e+09', '12', '3.2e-15', '–')
 
@@ -73,7 +67,7 @@ def duration(seconds: float) -> str:
     """Seconds as people say them.
 
     ```python
-    >>> from tutelage.present.plain import duration
+    >>> from tutelage._plain import duration
     >>> duration(0.042), duration(3.21), duration(75)
     ('42 ms', '3.2 s', '1 min 15 s')
 
@@ -91,7 +85,7 @@ def some(count: int, thing: str) -> str:
     """A count of things.
 
     ```python
-    >>> from tutelage.present.plain import some
+    >>> from tutelage._plain import some
     >>> some(1, "figure"), some(42, "claim")
     ('1 figure', '42 claims')
 

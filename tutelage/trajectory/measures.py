@@ -1,0 +1,125 @@
+"""Numbers of a run, one a seed: an observable at the end, the time of an event, or a function of one's own."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage._errors import BadInput, unknown
+from tutelage.trajectory.run import Run
+
+Kind = Literal["number", "time", "chance"]
+REDUCERS = ("max", "min", "mean", "sum", "count")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that each seed of a run has.
+
+    - `of(run)`: the numbers, one a seed; nan where there is none.
+    - `kind`: a "number"; a "time", which is still to come when it is nan (censored at the time the seed ended); or a
+      "chance", 1 for a success and 0 for none.
+    - `law(settings)`: what theory predicts for it, if it does: a number, or the probability of a success.
+
+    ```python
+    >>> import tutelage as tt
+    >>> spread = tt.Measure("spread", "spread of the norms", lambda run: run.last("norm").std("student"))
+    >>> spread.measured(tt.papers.both_layers(width=4).descend(seeds=3)).values.shape
+    (3,)
+
+    ```
+    """
+
+    name: str
+    long_name: str
+    of: Callable[[Run], ArrayLike]
+    units: str = ""
+    kind: Kind = "number"
+    law: Callable[[Any], float] | None = None
+
+    def measured(self, run: Run) -> "Measured":
+        """The numbers of a run, checked."""
+        seeds = run.dataset.sizes["seed"]
+        values = np.asarray(self.of(run), float)
+        if values.shape != (seeds,):
+            raise BadInput(
+                f"The measure {self.name!r} has shape {values.shape}, but one number a seed, {(seeds,)}, was expected."
+            )
+        late = np.isnan(values) if self.kind == "time" else np.zeros(seeds, bool)
+        return Measured(values, np.where(late, run.dataset["stop_time"].values, np.inf))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Numbers, one a seed. Where a value is nan and `limit` is finite, the value is known to be above `limit`."""
+
+    values: NDArray[np.float64]
+    limit: NDArray[np.float64]
+
+
+def named(name: str, known: tuple[Measure, ...] = ()) -> Measure:
+    """The measure of this name: one of the `known`, or one that any run has.
+
+    Of any run: `final_NAME`, `largest_NAME` and `smallest_NAME` of an observable, the name of an event, or that of a
+    variable with one value a seed. What has further axes is reduced: `final_overlap.max`, `expert_time.min`, and
+    `expert_time.count` for the number of entries that are not nan.
+
+    ```python
+    >>> from tutelage.trajectory.measures import named
+    >>> named("final_loss").long_name
+    'final loss'
+
+    ```
+    """
+    for measure in known:
+        if measure.name == name:
+            return measure
+    stem, dot, reducer = name.partition(".")
+    if dot and reducer not in REDUCERS:
+        raise unknown(f"reducer of the measure {name!r}", reducer, REDUCERS)
+    found = re.fullmatch(r"(final|largest|smallest)_(\w+)", stem)
+    when, variable = found.groups() if found else ("", stem)
+    time = variable.endswith("time") and reducer in ("", "max", "min")
+    return Measure(name, _words(when, variable, reducer), lambda run: _value(run, name, when, variable, reducer),
+                   kind="time" if time else "number")  # fmt: skip
+
+
+def _words(when: str, variable: str, reducer: str) -> str:
+    prefix = {"": "", "count": "number of entries of"}.get(reducer, reducer)
+    return " ".join(filter(None, (prefix, when, variable.replace("_", " "))))
+
+
+def _value(run: Run, name: str, when: str, variable: str, reducer: str) -> xr.DataArray:
+    found = _over_time(run, when, variable)
+    axes = [dim for dim in found.dims if dim != "seed"]
+    if not axes:
+        return found
+    if not reducer:
+        what = " x ".join(str(dim) for dim in axes)
+        raise BadInput(f"{name!r} has a value for each {what}; reduce them, for example {name}.max or {name}.min.")
+    if reducer == "count":
+        return found.notnull().sum(axes)
+    # The first of several times has come once one has; the last of them only when all have.
+    return getattr(found, reducer)(axes, skipna=reducer == "min")
+
+
+def _over_time(run: Run, when: str, variable: str) -> xr.DataArray:
+    data = run.dataset
+    if not when and "event" in data.coords and variable in data["event"].values:
+        return data["event_time"].sel(event=variable, drop=True)
+    timed = {str(v) for v in data.data_vars if "time" in data[v].dims}
+    if variable not in data.data_vars or (variable in timed) != bool(when):
+        raise unknown("measure", f"{when}_{variable}".strip("_"), _available(data, timed))
+    if when == "final":
+        return run.last(variable)
+    return getattr(data[variable], "max" if when == "largest" else "min")("time") if when else data[variable]
+
+
+def _available(data: xr.Dataset, timed: set[str]) -> list[str]:
+    single = {str(v) for v in data.data_vars if "seed" in data[v].dims} - timed - {"event_time", "stopped"}
+    events = set(map(str, data["event"].values)) if "event" in data.coords else set()
+    return [*(f"final_{name}" for name in timed), *single, *events]
