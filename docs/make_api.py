@@ -13,6 +13,7 @@ LAYERS = {
     "trajectory": "What was seen.",
     "analysis": "What it means.",
     "papers": "What is claimed.",
+    "study": "What many runs say together.",
     "present": "How it is shown.",
 }
 NOTE = "<!-- Made by docs/make_api.py (`make pages`); do not edit. -->"

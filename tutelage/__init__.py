@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tutelage.problem.networks import Weights as Weights
     from tutelage.problem.problem import Problem as Problem
     from tutelage.study.store import Store as Store
+    from tutelage.study.sweep import sweep as sweep
     from tutelage.trajectory.dataset import load as load
     from tutelage.trajectory.measures import Measure as Measure
     from tutelage.trajectory.observables import Observable as Observable
@@ -73,6 +74,7 @@ _HOME = {
     "Weights": "problem.networks",
     "Problem": "problem.problem",
     "Store": "study.store",
+    "sweep": "study.sweep",
     "load": "trajectory.dataset",
     "Measure": "trajectory.measures",
     "Observable": "trajectory.observables",

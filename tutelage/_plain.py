@@ -68,17 +68,17 @@ def duration(seconds: float) -> str:
 
     ```python
     >>> from tutelage._plain import duration
-    >>> duration(0.042), duration(3.21), duration(75)
-    ('42 ms', '3.2 s', '1 min 15 s')
+    >>> duration(0.042), duration(3.21), duration(75), duration(7300)
+    ('42 ms', '3.2 s', '1 min 15 s', '2 h 1 min')
 
     ```
     """
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 59.95:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.0f} s" if seconds == round(seconds) else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def some(count: int, thing: str) -> str:

@@ -13,7 +13,7 @@ from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, at_most
 from tutelage.present.cli import app
 
-COMMANDS = ("papers", "run", "check", "reproduce", "show", "version")
+COMMANDS = ("papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "version")
 
 
 @pytest.fixture
@@ -112,6 +112,7 @@ def test_a_certificate_that_disagrees_is_exit_1(cli, registered, paper):
     def run(settings, **options):
         done = paper.run(settings, **options)
         done.certificate = doubted
+        done.dataset.attrs["certificate"] = json.dumps(doubted.records())
         return done
 
     registered(dataclasses.replace(paper, run=run))

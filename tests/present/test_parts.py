@@ -14,7 +14,7 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage.present import progress as progress_module
-from tutelage.present.assign import assignments
+from tutelage._values import assignments
 from tutelage.present.overview import overview
 from tutelage.present.parameters import parameters
 from tutelage.present.placing import Crowd, best

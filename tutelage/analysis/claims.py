@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,20 @@ class Checked:
         extra = {"expected": self.claim.expected.value, "explanation": self.claim.explanation, "seconds": self.seconds}
         return claim | finding | extra
 
+    @classmethod
+    def read(cls, record: dict[str, Any]) -> "Checked":
+        """From its record, which has all of it but the check itself."""
+
+        def check(evidence: Any) -> Finding:
+            raise TypeError(f"The claim {record['id']} was read from a file, which holds no check; ask its paper.")
+
+        parts = {each.name: record[each.name] for each in fields(Claim) if each.name != "check"}
+        claim = Claim(**parts | {"check": check, "expected": Verdict(record["expected"])})
+        found = {each.name: record[each.name] for each in fields(Finding)}
+        interval = None if found["interval"] is None else Interval(**found["interval"])
+        finding = Finding(**found | {"verdict": Verdict(found["verdict"]), "interval": interval})
+        return cls(claim, finding, record["seconds"])
+
 
 @dataclass(frozen=True)
 class Table:
@@ -112,6 +126,11 @@ class Table:
 
     def records(self) -> list[dict[str, Any]]:
         return [row.record() for row in self.rows]
+
+    @classmethod
+    def read(cls, records: list[dict[str, Any]]) -> "Table":
+        """The table that gave these records. Its claims are to be read; they cannot be checked again."""
+        return cls(tuple(Checked.read(record) for record in records))
 
 
 def holds_if(ok: Any) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput, unknown
+from tutelage._errors import unknown
 
 Array = NDArray[np.float64]
 
@@ -18,11 +18,12 @@ class Law:
 
     - `predict(x, *parameters)`: its value; it must broadcast, as NumPy's own functions do.
     - `start(x, y)`: parameters to begin a fit from, given one typical value `y` at each distinct `x`.
+    - `logs(x, *parameters)`: the logarithm of its value, if that is known where the value itself would overflow.
     - `positive`: the parameters that cannot be zero or below; a fit moves their logarithms.
     - `slopes(x, *parameters)`: derivatives of the logarithm of the prediction, one for each parameter (in a positive
       one by its logarithm). Differences are taken if there are none.
-    - `form`, `shown`: how a sentence writes it, with `{y}`, `{x}` and the parameters to fill in, and the parameters whose
-      intervals belong in the sentence.
+    - `form`, `shown`: how a sentence writes it, with `{y}`, `{x}` and the parameters to fill in, and the parameters
+      whose intervals belong in the sentence.
     - `needs_positive`: it has no value at x = 0 and below.
 
     ```python
@@ -40,6 +41,7 @@ class Law:
     parameters: tuple[str, ...]
     predict: Callable[..., Any]
     start: Callable[[Array, Array], Sequence[float]]
+    logs: Callable[..., Any] | None = None
     positive: tuple[str, ...] = ()
     slopes: Callable[..., tuple[Any, ...]] | None = None
     form: str = ""
@@ -49,12 +51,12 @@ class Law:
     def log(self, x: Array, moved: Array) -> Array:
         """The logarithm of the prediction, at parameters as a fit moves them, `moved[..., parameter]`: (..., x).
 
-        It is nan where the prediction is not positive.
+        It is nan where the prediction is not positive and finite.
         """
+        parameters = self._columns(self.still(moved))
         with np.errstate(all="ignore"):
-            value = np.asarray(self.predict(x, *self._columns(self.still(moved))), float)
-            value = np.where(value > 0, value, np.nan)
-            return np.broadcast_to(np.log(value), (*moved.shape[:-1], x.size))
+            found = self.logs(x, *parameters) if self.logs is not None else np.log(self.predict(x, *parameters))
+        return np.broadcast_to(np.where(np.isfinite(found), found, np.nan), (*moved.shape[:-1], x.size))
 
     def jacobian(self, x: Array, moved: Array) -> Array:
         """Derivatives of `log` in the parameters as a fit moves them: (..., x, parameter)."""
@@ -91,7 +93,7 @@ class Law:
 
 
 def _least_squares(columns: list[Array], target: Array) -> Array:
-    return np.linalg.lstsq(np.stack(columns, -1), target, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(np.stack(columns, -1), target, rcond=None)[0], float)
 
 
 def _straight(of: Callable[[Array], Array]) -> Callable[[Array, Array], tuple[float, float]]:
@@ -104,18 +106,22 @@ def _straight(of: Callable[[Array], Array]) -> Callable[[Array, Array], tuple[fl
     return start
 
 
-def _proportional(power: float) -> Law:
-    """The law a x^power with a known power."""
-    name, formula = {0.0: ("constant", "a"), 0.5: ("sqrt", "a x^(1/2)"), 1.0: ("linear", "a x")}[power]
+def _proportional(name: str, power: float, shape: str) -> Law:
+    """The law a x^power with a known power, `shape` being its factor in words."""
+
+    def start(x: Array, y: Array) -> tuple[float]:
+        return (float(np.exp(np.mean(np.log(y / x**power)))),)
+
     return Law(
         name,
-        formula,
+        f"a{shape.format(x='x')}",
         ("a",),
         lambda x, a: a * x**power,
-        lambda x, y: (float(np.exp(np.mean(np.log(y) - power * np.log(x)))) if power else float(np.exp(np.log(y).mean())),),
+        start,
+        lambda x, a: np.log(a) + (power * np.log(x) if power else 0.0),
         positive=("a",),
         slopes=lambda x, a: (np.ones_like(x),),
-        form={0.0: "{y} = {a}", 0.5: "{y} = {a} {x}^(1/2)", 1.0: "{y} = {a} {x}"}[power],
+        form=f"{{y}} = {{a}}{shape}",
         shown=("a",),
         needs_positive=power > 0,
     )
@@ -140,6 +146,7 @@ POWER = Law(
     ("a", "b"),
     lambda x, a, b: a * x**b,
     _straight(np.log),
+    lambda x, a, b: np.log(a) + b * np.log(x),
     positive=("a",),
     slopes=lambda x, a, b: (np.ones_like(x), np.log(x)),
     form="{y} ~ {x}^{b}",
@@ -152,6 +159,7 @@ EXPONENTIAL = Law(
     ("a", "b"),
     lambda x, a, b: a * np.exp(b * x),
     _straight(np.asarray),
+    lambda x, a, b: np.log(a) + b * x,
     positive=("a",),
     slopes=lambda x, a, b: (np.ones_like(x), x),
     form="{y} ~ e^({b} {x})",
@@ -168,19 +176,16 @@ LOGARITHMIC = Law(
     shown=("a", "b"),
     needs_positive=True,
 )
-CONSTANT, SQRT, LINEAR = (_proportional(power) for power in (0.0, 0.5, 1.0))
+CONSTANT = _proportional("constant", 0.0, "")
+SQRT = _proportional("sqrt", 0.5, " {x}^(1/2)")
+LINEAR = _proportional("linear", 1.0, " {x}")
 LAWS = {law.name: law for law in (POWER, EXPONENTIAL, LOGARITHMIC, CONSTANT, SQRT, LINEAR)}
 
 
-def chosen(law: "str | Law", x: Array) -> Law:
-    """The law of this name, or the one given, if it has values at these `x`."""
+def named(law: "str | Law") -> Law:
+    """The law of this name, or the one given."""
     if isinstance(law, str):
         if law not in LAWS:
             raise unknown("law", law, LAWS)
-        law = LAWS[law]
-    if law.needs_positive and (x <= 0).any():
-        raise BadInput(
-            f"The law {law.name}, {law.formula}, needs x above 0, but got x = {x.min():g}; leave that point out or try the "
-            "law exponential."
-        )
+        return LAWS[law]
     return law

@@ -1,7 +1,7 @@
 """A figure as data: panels of named series. Papers make them from a Dataset; `present.figures` draws them."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,8 @@ class Series:
 class Field:
     """A function on a grid, drawn as filled contours with a colour bar: `values[i, j]` at `(x[j], y[i])`.
 
-    `cells`: a table instead, each entry a cell of one colour.
+    `cells`: a table instead, each entry a cell of one colour, blank where it is nan. Its rows and columns may have
+    names (numbers or words) in place of x and y, and its colours run between `ends`, or from -1 to 1 if there are none.
     """
 
     x: NDArray[np.floating]
@@ -43,6 +44,9 @@ class Field:
     label: str
     levels: tuple[float, ...] = ()
     cells: bool = False
+    columns: tuple[Any, ...] = ()
+    rows: tuple[Any, ...] = ()
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

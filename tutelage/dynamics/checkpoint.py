@@ -65,7 +65,7 @@ class Checkpoint:
         self._due = now + max(self.every, 10 * (now - began))
 
 
-def replaced(path: Path, write: Callable[[Path], None]) -> None:
+def replaced(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that at every moment either the old one or the new one is there, whole."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)

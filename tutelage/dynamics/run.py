@@ -7,6 +7,7 @@ restored from a saved state ends bit-identical to one that was never interrupted
 
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -35,6 +36,13 @@ from tutelage.problem.networks import Weights
 Observables = tuple[tuple[str, Callable[[View], Any]], ...]
 Watched = tuple[tuple[Event, ...], tuple[Crossings, ...]]
 Progress = Callable[[str, int, int], None]
+
+
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, struct.error),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What a damaged archive may raise."""
 
 
 class Limits(NamedTuple):
@@ -352,9 +360,10 @@ class Loop:
             if progress:
                 progress(label, self.position, len(self.stops))
             self.advance()
+            stop = stop_asked()  # asked once: a stop that comes during the writing waits for the next chunk
             if checkpoint and not self.over:
                 checkpoint.between(self)
-            if stop_asked() and not self.over:
+            if stop and not self.over:
                 raise Interrupted
         if checkpoint:
             checkpoint.ended(self)
@@ -432,6 +441,7 @@ class Loop:
             "solver": getattr(self.dynamics, "solver", ""),
             "longest": float(getattr(self.dynamics, "longest", np.inf)),
             "careful": self.oracle is self.careful,
+            "arrays": [*leaves, *rows],
         }
         arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), "events": self.event_times, **leaves, **rows}
         with open(path, "wb") as file:
@@ -440,10 +450,12 @@ class Loop:
     def restore(self, path: str | Path) -> None:
         """Continue from a saved state of a loop that was built in the same way."""
         try:
-            with np.load(path, allow_pickle=False) as saved:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as saved:
                 arrays = {name: saved[name] for name in saved.files}
                 about = json.loads(str(arrays["about"]))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            if not {"about", "events", *about["arrays"]} == set(arrays):  # a damaged index may leave out some
+                raise ValueError("arrays are missing")
+        except _UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as the checkpoint of a run ({error}); move it away.") from None
         self._adopt(path, about, arrays)
 

@@ -1,6 +1,5 @@
 """The command line: each command is a skin over one public function. Heavy imports wait until a command needs them."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,10 +7,25 @@ import typer
 from typer.core import TyperGroup
 
 from tutelage._errors import BadInput
+from tutelage.present.cli_store import export, rm, runs, show
+from tutelage.present.cli_sweep import diagram, sweep
+from tutelage.present.shell import (
+    Json,
+    PaperName,
+    Preset,
+    Quiet,
+    Seeds,
+    Sets,
+    StoreFolder,
+    configured,
+    console,
+    print_json,
+    stoppable,
+    tell,
+    writable,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from tutelage.papers.paper import Paper
 
 
@@ -39,18 +53,11 @@ app = typer.Typer(
     Example:
       tutelage reproduce --quick
 
-    Exit codes: 0 done; 1 a claim that must hold failed, a certificate disagreed or a part crashed; 2 bad input.
+    Exit codes: 0 done; 1 a claim that must hold failed, a certificate or a stored run disagreed, or a part crashed;
+    2 bad input; 130 stopped by Ctrl-C.
     """,
 )
 
-PaperName = Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper; `tutelage papers` lists them.")]
-Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
-]
-Preset = Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Start from a named set of settings.")]
-Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
 Certify = Annotated[bool, typer.Option("--certify", help="Check reported numbers by an independent route.")]
 
 
@@ -70,11 +77,11 @@ def papers(
 
     known = [registry.get(each) for each in ([name] if name else registry.names())]
     if as_json:
-        _print_json(_details(known[0]) if name else [_summary(paper) for paper in known])
+        print_json(_details(known[0]) if name else [_summary(paper) for paper in known])
     elif name:
-        terminal.paper(_console(), known[0])
+        terminal.paper(console(), known[0])
     else:
-        terminal.papers(_console(), known)
+        terminal.papers(console(), known)
 
 
 @app.command()
@@ -88,36 +95,52 @@ def run(
         typer.Option(help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
     ] = None,
     certify: Certify = False,
+    claims: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings, too.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Compute it even if the store has it; both must agree, bit for bit.")
+    ] = False,
+    folder: StoreFolder = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.nc", help="Write the trajectory as NetCDF.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the trajectory.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a paper's experiment and print a summary.
+    """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
+
+    Ctrl-C stops it and keeps what was done; the same command goes on from there.
 
     \b
     Example:
       tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
     """
+    from tutelage.analysis.certificates import Certificate
+    from tutelage.analysis.claims import Table
+    from tutelage.papers.paper import Experiment
     from tutelage.present import terminal
     from tutelage.present.progress import Progress
+    from tutelage.study.store import Store
 
-    chosen, settings = _configured(paper, sets, preset)
-    _writable(out, figure)
-    with Progress(quiet=quiet, title=f"running {chosen.name}") as progress:
-        done = chosen.launch(settings, dynamics, seeds=seeds, certify=certify, progress=progress)
+    chosen, settings = configured(paper, sets, preset)
+    writable(out, figure)
+    with Progress(quiet=quiet, title=f"running {chosen.name}") as progress, stoppable():
+        options = {"dynamics": dynamics, "seeds": seeds, "fresh": fresh, "certify": certify}
+        done = Store(folder).run(Experiment(chosen, settings), progress=progress, told=progress.tell, **options)
+        table = Table.read(done.checked(progress)) if claims else Table()
+    certificate = None if done.certificate is None else Certificate.read(done.certificate)
     if out:
         done.save(out)
     if figure:
         _draw(done, chosen.title, figure)
     if as_json:
-        _print_json(done.summary())
+        print_json(done.summary() | ({"claims": table.records()} if claims else {}))
     elif not quiet:
-        terminal.entries(_console(), done.summary(), chosen.title)
-        if done.certificate is not None:
-            typer.echo(done.certificate.sentence)
-        _tell(*(path for path in (out, figure) if path))
-    if done.certificate is not None and not done.certificate.ok:
+        terminal.entries(console(), done.summary(), chosen.title)
+        if certificate is not None:
+            typer.echo(certificate.sentence)
+        if claims:
+            terminal.claims(console(), table, ())
+        tell(*(path for path in (out, figure) if path))
+    if table.broken or (certificate is not None and not certificate.ok):
         raise typer.Exit(1)
 
 
@@ -145,16 +168,16 @@ def check(
     from tutelage.present.progress import Progress
     from tutelage.present.results import Crash
 
-    chosen, settings = _configured(paper, sets, preset)
+    chosen, settings = configured(paper, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
     with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress:
         size: Literal["quick", "full"] = "full" if full else "quick"
         table = safe.check(settings, size=size, seeds=seeds, only=tuple(only or ()), progress=progress)
     if as_json:
-        _print_json(table.records())
+        print_json(table.records())
     elif not quiet:
-        terminal.claims(_console(), table, crashes)
+        terminal.claims(console(), table, crashes)
     if table.broken or crashes:
         raise typer.Exit(1)
 
@@ -186,7 +209,7 @@ def reproduce(
         size: Literal["quick", "full"] = "full" if full else "quick"
         done = reproduced(targets or (), size=size, out=out, seeds=seeds, certify=certify, progress=progress)
     if as_json:
-        _print_json({"report": str(done.report), "ok": done.ok, "papers": [_outcome(r) for r in done.results]})
+        print_json({"report": str(done.report), "ok": done.ok, "papers": [_outcome(r) for r in done.results]})
     elif not quiet:
         for result in done.results:
             counts = ", ".join(tally(*each) for each in result.counts().items()) or "no claims asked for"
@@ -196,37 +219,13 @@ def reproduce(
                 typer.echo(f"{result.paper.name}: {row.claim.id} must hold and fails. {row.finding.detail}", err=True)
             for crash in result.crashes:
                 typer.echo(f"{result.paper.name}: {crash.what} crashed: {crash.message}", err=True)
-        _tell(done.report)
+        tell(done.report)
     if not done.ok:
         raise typer.Exit(1)
 
 
-@app.command()
-def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE.nc", help="A file written by `run --out` or `reproduce`.")],
-    as_json: Json = False,
-) -> None:
-    """Show what a saved run holds.
-
-    \b
-    Example:
-      tutelage show run.nc
-    """
-    from tutelage.present import terminal
-    from tutelage.present.saved import describe
-    from tutelage.trajectory.dataset import load
-
-    dataset = load(file)
-    about = describe(dataset)
-    if as_json:
-        _print_json(about)
-        return
-    loss = dataset["loss"] if "loss" in dataset and "time" in dataset["loss"].dims else None
-    if loss is not None:
-        loss = loss.median([dim for dim in loss.dims if dim != "time"])
-    terminal.saved(
-        _console(), about, None if loss is None else loss["time"].values, None if loss is None else loss.values
-    )
+for _command in (sweep, diagram, runs, show, export, rm):
+    app.command()(_command)
 
 
 @app.command()
@@ -240,35 +239,12 @@ def version(as_json: Json = False) -> None:
     from tutelage.present.versions import versions
 
     if as_json:
-        _print_json(versions())
+        print_json(versions())
     else:
         typer.echo(versions()["tutelage"])
 
 
 # ---- shared
-
-
-def _configured(name: str, sets: list[str] | None, preset: str | None) -> tuple["Paper", Any]:
-    """The paper and its settings: the preset first, then what was set by hand."""
-    from tutelage import papers as registry
-    from tutelage._errors import unknown
-    from tutelage.present.assign import assignments
-
-    paper = registry.get(name)
-    if preset is not None and preset not in paper.presets:
-        raise unknown(f"preset of {name}", preset, paper.presets)
-    return paper, paper.configure((paper.presets[preset] if preset else {}) | assignments(sets or ()))
-
-
-def _writable(out: Path | None, figure: Path | None) -> None:
-    """Find out before a long run, not after it, that its result has nowhere to go."""
-    from tutelage.present.figures import FORMATS
-
-    if figure is not None and figure.suffix.lower() not in FORMATS:
-        raise BadInput(f"--figure {str(figure)!r} must end in one of {', '.join(FORMATS)}; try {figure.stem}.png.")
-    for path in filter(None, (out, figure)):
-        if not path.parent.is_dir():
-            raise BadInput(f"The folder of {str(path)!r} does not exist; make it first or choose another.")
 
 
 def _draw(done: Any, title: str, path: Path) -> None:
@@ -305,24 +281,6 @@ def _outcome(result: Any) -> dict[str, Any]:
         "crashes": [{"what": crash.what, "message": crash.message} for crash in result.crashes],
         "seconds": result.seconds,
     }
-
-
-def _print_json(value: Any) -> None:
-    from tutelage._plain import dumps
-
-    typer.echo(dumps(value))
-
-
-def _tell(*paths: Path) -> None:
-    for path in paths:
-        typer.echo(f"Written: {path}")
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    # A pipe has no width of its own; 80 columns would break every statement into shreds.
-    return Console(width=None if sys.stdout.isatty() else 120, soft_wrap=False)
 
 
 def main() -> None:

@@ -127,7 +127,7 @@ def _headroom(axes: Axes, part: float = 0.1) -> None:
 
 def _words(panel: Panel, axes: Axes) -> None:
     """Title above; the note below the axis label, in small grey type."""
-    wide = axes.get_position().width * axes.figure.get_figwidth() * 72  # type: ignore[union-attr]
+    wide = _points_wide(axes)
     axes.set_title("\n".join(textwrap.wrap(panel.title, max(16, int(wide / 5.6)))), pad=6)
     axes.set_xlabel(panel.xlabel)
     axes.set_ylabel(panel.ylabel)
@@ -200,20 +200,11 @@ def _points(series: Series, axes: Axes, style: dict[str, Any], on_field: bool) -
 def _field(field: Field, axes: Axes) -> None:
     """Filled contours with thin lines, and a colour bar."""
     values = np.ma.masked_invalid(np.asarray(field.values, float))
+    if field.cells:
+        _cells(field, values, axes)
+        return
     low, high = float(values.min()), float(values.max())
     norm, colours, levels = _shading(low, high, field.levels)
-    if field.cells:
-        # All tables of cosines in one colour scale, so that they can be compared.
-        size = max(1.0, abs(low), abs(high))
-        shown = axes.pcolormesh(
-            field.x, field.y, values, cmap="RdBu_r", norm=Normalize(-size, size), edgecolors="white", linewidth=0.4
-        )
-        axes.grid(False)
-        _whole_ticks(axes, field)
-        bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, aspect=28)
-        bar.set_label(field.label)
-        bar.outline.set_visible(False)
-        return
     beyond = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
     extend = beyond[low < levels[0], high > levels[-1]] if field.levels else "neither"
     filled = axes.contourf(field.x, field.y, values, levels=levels, norm=norm, cmap=colours, extend=extend)
@@ -231,10 +222,56 @@ def _field(field: Field, axes: Axes) -> None:
         bar.update_ticks()
 
 
+def _cells(field: Field, values: Any, axes: Axes) -> None:
+    """A table in colours."""
+    if field.ends is None:
+        # All tables of cosines in one colour scale, so that they can be compared.
+        size = max(1.0, float(abs(values).max()))
+        norm, colours = Normalize(-size, size), matplotlib.colormaps["RdBu_r"]
+    else:
+        norm, colours, _ = _shading(*field.ends, ())
+    shown = axes.pcolormesh(field.x, field.y, values, cmap=colours, norm=norm, edgecolors="white", linewidth=0.4)
+    axes.grid(False)
+    _whole_ticks(axes, field)
+    bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, aspect=28)
+    bar.set_label(field.label)
+    bar.outline.set_visible(False)
+
+
 def _whole_ticks(axes: Axes, field: Field) -> None:
-    """Rows and columns of a table are numbered."""
-    for axis, values in ((axes.xaxis, field.x), (axes.yaxis, field.y)):
-        axis.set_major_locator(ticker.FixedLocator(list(values[:: max(1, len(values) // 12)])))
+    """Rows and columns of a table are numbered, or have their names: as many as there is room for."""
+    letters = int(_points_wide(axes) * 0.75 / 5)  # beside the colour bar, at the size of tick labels
+    for axis, values, names in ((axes.xaxis, field.x, field.columns), (axes.yaxis, field.y, field.rows)):
+        texts = _texts(names)
+        each = max(1, len(values) // 12)
+        while axis is axes.xaxis and sum(_width(text) + 2 for text in texts[::each]) > letters and each < len(values):
+            each += 1
+        axis.set_major_locator(ticker.FixedLocator(list(values[::each])))
+        if names:
+            axis.set_major_formatter(ticker.FixedFormatter(texts[::each]))
+
+
+def _points_wide(axes: Axes) -> float:
+    """The width of the axes, before the layout is settled."""
+    return float(axes.get_position().width * axes.figure.get_figwidth() * 72)  # type: ignore[union-attr]
+
+
+def _texts(names: tuple[Any, ...]) -> list[str]:
+    """Names of rows or columns as text: numbers plain, or those of 1000 and more by powers of ten if any is large."""
+    sizes = [abs(name) for name in names if isinstance(name, (int, float)) and name]
+    powers = bool(sizes) and not 1e-3 <= min(sizes) <= max(sizes) < 2e4
+
+    def text(name: Any) -> str:
+        if isinstance(name, bool) or not isinstance(name, (int, float)):
+            return str(name)
+        return _power(name) if powers and name and not 1e-2 <= abs(name) < 1e3 else _short(name)
+
+    return [text(name) for name in names]
+
+
+def _width(text: str) -> int:
+    """About how many letters wide a label is; the signs of mathematics are not drawn."""
+    return len(text.replace(r"\times", "x").translate({ord(sign): None for sign in "${}^ "}))
 
 
 def _shading(low: float, high: float, levels: tuple[float, ...]) -> tuple[Normalize, Colormap, list[float]]:
@@ -278,6 +315,8 @@ def _ticks(axes: Axes) -> None:
         (axes.xaxis, axes.get_xscale(), axes.get_xlim()),
         (axes.yaxis, axes.get_yscale(), axes.get_ylim()),
     ):
+        if isinstance(axis.get_major_formatter(), ticker.FixedFormatter):  # rows and columns with names
+            continue
         if scale == "log":
             _log_ticks(axis, *sorted(limits))
         elif scale == "linear":

@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import Any, Protocol
 
+from tutelage._plain import duration
+
 PATIENCE = 1.0  # seconds before anything is shown
 PAUSE = 5.0  # seconds between lines in a log
 
@@ -34,6 +36,7 @@ class Progress:
         self._task: Any = None
         self._timer: threading.Timer | None = None
         self._began = self._said = time.monotonic()
+        self._first: tuple[int, float] | None = None
 
     def __enter__(self) -> "Progress":
         if not self.quiet and sys.stderr.isatty():
@@ -41,25 +44,44 @@ class Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self.title, total=None)
+            text = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bar = Bar(*text, TextColumn("{task.fields[left]}"), console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self.title, total=None, left="")
             self._timer = threading.Timer(PATIENCE, self._bar.start)
             self._timer.daemon = True
             self._timer.start()
         return self
 
     def __call__(self, label: str, done: int, total: int) -> None:
+        left = self._left(done, total)
         if self._bar is not None:
-            self._bar.update(self._task, description=label, completed=done, total=total or None)
+            self._bar.update(self._task, description=label, completed=done, total=total or None, left=left)
         elif not self.quiet:
-            self._say(label, done, total)
+            self._say(label, done, total, left)
 
-    def _say(self, label: str, done: int, total: int) -> None:
+    def _left(self, done: int, total: int) -> str:
+        """How long it may still take, by the pace since the first call; what was done before does not count."""
+        now = time.monotonic()
+        if self._first is None or done < self._first[0]:
+            self._first = (done, now)
+        before, then = self._first
+        if done <= before or done >= total or now - then < PATIENCE:
+            return ""
+        return f"about {duration(max(1.0, round((now - then) * (total - done) / (done - before))))} left"
+
+    def tell(self, line: str) -> None:
+        """A line of its own, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(f"tutelage: {line}", markup=False, highlight=False)
+        elif not self.quiet:
+            print(f"tutelage: {line}", file=sys.stderr, flush=True)
+
+    def _say(self, label: str, done: int, total: int, left: str) -> None:
         now = time.monotonic()
         if now - self._began > PATIENCE and now - self._said > PAUSE:
             self._said = now
-            print(f"tutelage: {label} ({done}/{total}, {now - self._began:.0f} s)", file=sys.stderr, flush=True)
+            spent = ", ".join(filter(None, (f"{done}/{total}", duration(round(now - self._began)), left)))
+            print(f"tutelage: {label} ({spent})", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,11 +1,14 @@
 """Asking for a run: it is read if the store has it, taken up again if it was begun, and computed if not."""
 
+import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from tutelage._errors import BadInput
 from tutelage._plain import duration
 from tutelage.dynamics.checkpoint import Checkpoint, replaced
 from tutelage.dynamics.stopping import Interrupted
@@ -14,8 +17,12 @@ from tutelage.study.files import write_json, writing
 from tutelage.study.spec import RunSpec
 from tutelage.study.store import Entry, Store
 from tutelage.study.stored import StoredRun
-from tutelage.trajectory.dataset import save
+from tutelage.trajectory.dataset import packed
+from tutelage.trajectory.observables import WEIGHTS
 from tutelage.trajectory.run import Run
+
+CHECKPOINTS = ("checkpoint.npz", "again.npz", "certified.npz")
+"""Of a run that is computed for the first time, of one computed afresh, and of one with what a certificate needs."""
 
 
 class Disagreement(Exception):
@@ -53,34 +60,38 @@ def ask(
     there = _finished(store, spec)
     if there and not fresh and (not certify or there.certificate is not None):
         return there
-    entry = store.prepare(spec.plain())
-    with store.locked(entry.id, told=told):
+    with store.locked(spec.id, told=told):
         there = _finished(store, spec)  # another process may have made it meanwhile
         if there and not fresh and (not certify or there.certificate is not None):
             return there
-        run = _compute(store, entry, experiment, spec, certify, progress, told, again=there is not None)
+        entry = store.prepare(spec.plain())
+        tidied(entry)
+        checkpoint = entry.folder / CHECKPOINTS[2 if certify else 1 if there else 0]
+        run = _compute(store, entry, experiment, spec, certify, progress, told, checkpoint)
         if there:
-            _agree(there, run)
+            _agree(there, run, checkpoint)
         if not there or certify:
             _commit(store, entry, run)
-        _checkpoint(entry, again=there is not None).unlink(missing_ok=True)
-    return StoredRun.read(store.find(entry.id))
+        for name in CHECKPOINTS:
+            (entry.folder / name).unlink(missing_ok=True)
+    return replace(StoredRun.read(store.find(entry.id)), computed=True)
 
 
 def _finished(store: Store, spec: RunSpec) -> StoredRun | None:
-    if not (store.root / spec.id).is_dir():
+    if spec.id not in store:
         return None
     entry = store.find(spec.id)
     return StoredRun.read(entry) if entry.state in ("finished", "damaged") else None
 
 
-def _checkpoint(entry: Entry, *, again: bool) -> Path:
-    return entry.folder / ("again.npz" if again else "checkpoint.npz")
+def tidied(entry: Entry) -> None:
+    """Remove what processes that were killed left half-written; only who holds the lock writes these files."""
+    for name in ("spec.json", "summary.json", entry.result.name, *CHECKPOINTS):
+        for part in entry.folder.glob(f".{name}.*.part"):
+            part.unlink(missing_ok=True)
 
 
-def _compute(store, entry: Entry, experiment: Experiment, spec: RunSpec, certify, progress, told, *, again) -> Run:
-    path = _checkpoint(entry, again=again)
-
+def _compute(store, entry: Entry, experiment: Experiment, spec: RunSpec, certify, progress, told, path: Path) -> Run:
     def say(line: str) -> None:
         store.note(entry.id, line)
         if told:
@@ -95,6 +106,10 @@ def _compute(store, entry: Entry, experiment: Experiment, spec: RunSpec, certify
     except Interrupted:
         store.note(entry.id, "stopped when asked to; what was done is kept")
         raise
+    except BadInput:
+        if not entry.result.is_file() and not any((entry.folder / name).is_file() for name in CHECKPOINTS):
+            shutil.rmtree(entry.folder, ignore_errors=True)  # there is no such run
+        raise
     store.note(entry.id, f"computed in {duration(run.seconds)}")
     return run
 
@@ -103,13 +118,16 @@ def _commit(store: Store, entry: Entry, run: Run) -> None:
     """The summary first, the trajectory last: a run counts as finished when its trajectory is there."""
     with writing(entry.folder):
         write_json(run.summary(), entry.folder / "summary.json")
-        replaced(entry.result, lambda part: save(run.dataset, part))
+        replaced(entry.result, lambda part: part.write_bytes(packed(run.dataset)))
     store.note(entry.id, "stored")
 
 
-def _agree(stored: StoredRun, run: Run) -> None:
-    found = differences(stored.dataset, run.dataset)
+def _agree(stored: StoredRun, run: Run, checkpoint: Path) -> None:
+    # Weights are recorded for a certificate only.
+    extra = {each.name for each in WEIGHTS} & (set(stored.dataset.variables) ^ set(run.dataset.variables))
+    found = differences(*(each.dataset.drop_vars(extra, errors="ignore") for each in (stored, run)))
     if found:
+        checkpoint.unlink(missing_ok=True)  # asking again is to compute again
         raise Disagreement(
             f"The run {stored.entry.id} computed afresh differs from the stored one in {'; '.join(found)}. The stored "
             f"one was kept. It was made by {_made(stored.dataset)}, this one by {_made(run.dataset)}."
@@ -136,4 +154,7 @@ def _difference(one: xr.Dataset, other: xr.Dataset, name: str) -> str:
         return "" if np.array_equal(a.astype(str), b.astype(str)) else name
     if np.array_equal(a, b, equal_nan=a.dtype.kind == "f"):
         return ""
-    return f"{name} (by up to {np.nanmax(np.abs(a.astype(float) - b.astype(float))):.3g})"
+    apart = np.abs(a.astype(float) - b.astype(float))
+    if not np.isfinite(apart).any():
+        return f"{name} (what is finite in one is not in the other)"
+    return f"{name} (by up to {np.nanmax(apart):.3g})"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import filelock
 
 from tutelage._errors import BadInput
+from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.study.files import log, read_json, write_json, writing
 from tutelage.study.spec import LENGTH, SCHEMA, digest
 
@@ -34,6 +35,8 @@ class Entry:
     spec: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
+    changed: float = field(default=0.0, compare=False)
+    """When something was last written, in seconds since 1970."""
 
     @property
     def kind(self) -> Literal["run", "sweep"]:
@@ -101,14 +104,25 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """All runs and sweeps, the newest first. A damaged one is an entry that says so."""
+        found = [self._entry(id) for id in self._ids()]
+        return sorted(found, key=lambda entry: (entry.changed, entry.id), reverse=True)
+
+    def _ids(self) -> list[str]:
+        """What is here by name. A folder with neither specification nor result is one that is just being made."""
         if not self.root.is_dir():
             return []
-        with os.scandir(self.root) as found:
-            folders = [(f.stat().st_mtime, f.name) for f in found if re.fullmatch(f"[0-9a-f]{{{LENGTH}}}", f.name)]
-        return [self._entry(name) for _, name in sorted(folders, reverse=True)]
+        names = [name for name in os.listdir(self.root) if re.fullmatch(f"[0-9a-f]{{{LENGTH}}}", name)]
+        return [name for name in names if name in self]
+
+    def __contains__(self, id: str) -> bool:
+        return any((self.root / id / file).is_file() for file in ("spec.json", *RESULT.values()))
 
     def _entry(self, id: str) -> Entry:
         folder = self.root / id
+        try:
+            changed = folder.stat().st_mtime
+        except OSError:
+            changed = 0.0  # removed a moment ago
         try:
             spec = read_json(folder / "spec.json")
             if not isinstance(spec, dict) or spec.get("schema") != SCHEMA or digest(spec) != id:
@@ -116,20 +130,21 @@ class Store:
                     f"{folder / 'spec.json'} is not a specification that this version knows; it was left alone."
                 )
             summary = read_json(folder / "summary.json") if (folder / "summary.json").is_file() else {}
+            if not isinstance(summary, dict):
+                raise BadInput(f"{folder / 'summary.json'} is not the summary of a run; it was left alone.")
         except BadInput as error:
-            return Entry(id, folder, trouble=str(error))
-        return Entry(id, folder, spec, summary)
+            return Entry(id, folder, trouble=str(error), changed=changed)
+        return Entry(id, folder, spec, summary, changed=changed)
 
     def find(self, id: str) -> Entry:
         """The entry whose id begins with these digits; "last" is the newest."""
-        entries = self.entries()
-        if id == "last" and entries:
+        if id == "last" and (entries := self.entries()):
             return entries[0]
-        found = [entry for entry in entries if entry.id.startswith(id.lower())] if id else []
+        found = [name for name in self._ids() if name.startswith(id.lower())] if id else []
         if len(found) != 1:
             what = f"{len(found)} runs of {self.root} begin with {id!r}" if found else f"{self.root} has no run {id!r}"
             raise BadInput(f"{what}; `tutelage runs` lists what there is.")
-        return found[0]
+        return self._entry(found[0])
 
     def select(self, paper: str | None = None, where: Iterable[str] = ()) -> list[Entry]:
         """Entries of a paper, for which all conditions such as `dim>1e4` are true."""
@@ -142,6 +157,7 @@ class Store:
         with self.locked(entry.id, wait=False), writing(entry.folder):
             # First out of sight, so that nothing half-deleted is seen.
             gone = entry.folder.with_name(f".{entry.id}.removed")
+            shutil.rmtree(gone, ignore_errors=True)  # of an earlier removal that was cut short
             os.replace(entry.folder, gone)
             shutil.rmtree(gone)
 
@@ -171,7 +187,7 @@ class Store:
                     raise BadInput(f"Another process is at work on {id}; stop it first, or wait for it.") from None
                 if told:
                     told(f"another process is at work on {id}; waiting for it")
-                lock.acquire()
+                _wait(lock)
         try:
             yield
         finally:
@@ -184,6 +200,14 @@ class Store:
 
 def _locks(root: Path) -> Path:
     return root / ".locks"
+
+
+def _wait(lock: filelock.BaseFileLock) -> None:
+    """Wait for a lock, until it is free or a stop is asked for."""
+    try:
+        lock.acquire(cancel_check=stop_asked)
+    except filelock.Timeout:
+        raise Interrupted from None
 
 
 def _held(root: Path, id: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from tutelage._errors import BadInput
+from tutelage.analysis.claims import Table
 from tutelage.study.files import read_json, write_json, writing
 from tutelage.study.spec import RunSpec
 from tutelage.study.store import Entry
@@ -21,6 +22,8 @@ class StoredRun(Recorded):
 
     entry: Entry
     dataset: xr.Dataset
+    computed: bool = False
+    """Whether it was computed just now, and not only read."""
 
     @classmethod
     def read(cls, entry: Entry) -> "StoredRun":
@@ -31,7 +34,10 @@ class StoredRun(Recorded):
             raise BadInput(f"{entry.id} is a sweep, but a run was expected.")
         if entry.state != "finished":
             raise BadInput(f"The run {entry.id} is {entry.state}; ask for it again with `tutelage run` to finish it.")
-        return cls(entry, load(entry.result))
+        try:
+            return cls(entry, load(entry.result))
+        except BadInput as error:
+            raise BadInput(f"{error} It was left alone; `tutelage rm {entry.id}` removes the run.") from None
 
     @property
     def spec(self) -> RunSpec:
@@ -50,7 +56,8 @@ class StoredRun(Recorded):
 
     def summary(self) -> dict[str, Any]:
         """A few plain numbers, ready for JSON."""
-        return {"id": self.entry.id} | self.entry.summary
+        where = {"id": self.entry.id, "folder": str(self.entry.folder), "read_from_store": not self.computed}
+        return where | self.entry.summary
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
@@ -67,4 +74,9 @@ class StoredRun(Recorded):
             table = paper.check(paper.configure(self.spec.settings), seeds=len(self.spec.seeds), progress=progress)
             with writing(path):
                 write_json(table.records(), path)
-        return read_json(path)
+        records = read_json(path)
+        try:
+            Table.read(records)
+        except (TypeError, KeyError, ValueError):
+            raise BadInput(f"{path} holds no checked claims; it was left alone: mend it or move it away.") from None
+        return records

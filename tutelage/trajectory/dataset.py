@@ -1,12 +1,15 @@
 """The one door to xarray: arrays of a run in, a Dataset with the written schema (docs/schema.md) out."""
 
+import contextlib
 import datetime
 import hashlib
 import json
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
+import h5py
 import jax
 import numpy as np
 import xarray as xr
@@ -76,10 +79,23 @@ def _masked(values: NDArray, reached: NDArray[np.bool_]) -> NDArray:
     return np.where(keep, values, np.nan)
 
 
+def packed(dataset: xr.Dataset) -> bytes:
+    """The content of its NetCDF file, made in memory: on a full disk HDF5 itself would crash."""
+    with _no_cluster():
+        return bytes(dataset.to_netcdf(engine="h5netcdf"))
+
+
+def _no_cluster() -> contextlib.AbstractContextManager[Any]:
+    """With a Dask client in this process xarray would ask its scheduler for leave to write, and be refused."""
+    dask = sys.modules.get("dask")  # if nobody has imported it, there is no client
+    return dask.config.set(scheduler="threads") if dask else contextlib.nullcontext()
+
+
 def save(dataset: xr.Dataset, path: str | Path) -> None:
     """Write one NetCDF file."""
+    content = packed(dataset)
     try:
-        dataset.to_netcdf(path, engine="h5netcdf")
+        Path(path).write_bytes(content)
     except OSError as error:
         raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
 
@@ -100,6 +116,9 @@ def load(path: str | Path) -> xr.Dataset:
     if not Path(path).is_file():
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
+        with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback
+            for each in (file, *(file[name] for name in file)):
+                dict(each.attrs)
         return xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInput(f"{path} could not be read as NetCDF ({error}); pass a file written by tutelage.") from None

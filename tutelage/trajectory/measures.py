@@ -1,15 +1,19 @@
 """Numbers of a run, one a seed: an observable at the end, the time of an event, or a function of one's own."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.events import Event
+from tutelage.dynamics.view import View
 from tutelage.trajectory.run import Run
 
 Kind = Literal["number", "time", "chance"]
@@ -20,14 +24,22 @@ REDUCERS = ("max", "min", "mean", "sum", "count")
 class Measure:
     """A number that each seed of a run has.
 
-    - `of(run)`: the numbers, one a seed; nan where there is none.
+    - `of(run)`: the numbers, one a seed; nan where there is none. Or a `Measured`, if it knows its own limits.
     - `kind`: a "number"; a "time", which is still to come when it is nan (censored at the time the seed ended); or a
-      "chance", 1 for a success and 0 for none.
-    - `law(settings)`: what theory predicts for it, if it does: a number, or the probability of a success.
+      "chance", 1 for a success, 0 for none, nan while it is undecided.
+    - `law(settings)`: what theory predicts for it, if it does: a number, or the probability of a success; nan where
+      the law does not apply.
+
+    So that many runs are cheap, it says what it reads:
+
+    - `observables`: names of what must be recorded; None for all.
+    - `records`: how many records are enough; None for as many as the paper makes.
+    - `events`: what must be watched for, besides the paper's own.
+    - `stop`: an event after which it no longer changes.
 
     ```python
     >>> import tutelage as tt
-    >>> spread = tt.Measure("spread", "spread of the norms", lambda run: run.last("norm").std("student"))
+    >>> spread = tt.Measure("spread", "spread of the norms", lambda run: run.last("first_norm").std("student"))
     >>> spread.measured(tt.papers.both_layers(width=4).descend(seeds=3)).values.shape
     (3,)
 
@@ -36,21 +48,27 @@ class Measure:
 
     name: str
     long_name: str
-    of: Callable[[Run], ArrayLike]
+    of: Callable[[Run], "ArrayLike | Measured"]
     units: str = ""
     kind: Kind = "number"
     law: Callable[[Any], float] | None = None
+    observables: tuple[str, ...] | None = None
+    records: int | None = None
+    events: tuple[Event, ...] = ()
+    stop: Event | None = None
 
     def measured(self, run: Run) -> "Measured":
         """The numbers of a run, checked."""
         seeds = run.dataset.sizes["seed"]
-        values = np.asarray(self.of(run), float)
+        found = self.of(run)
+        own = found if isinstance(found, Measured) else None
+        values = np.asarray(own.values if own else found, float)
         if values.shape != (seeds,):
             raise BadInput(
                 f"The measure {self.name!r} has shape {values.shape}, but one number a seed, {(seeds,)}, was expected."
             )
         late = np.isnan(values) if self.kind == "time" else np.zeros(seeds, bool)
-        return Measured(values, np.where(late, run.dataset["stop_time"].values, np.inf))
+        return own or Measured(values, np.where(late, run.dataset["stop_time"].values, np.inf))
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,60 @@ class Measured:
 
     values: NDArray[np.float64]
     limit: NDArray[np.float64]
+
+
+def options(measures: Sequence[Measure]) -> dict[str, Any]:
+    """Options of `flow`, `descend` or `sgd` for a run that has what these measures read, and little more.
+
+    A run is stopped early only when every one of them has a `stop`, and once all of these hold.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.trajectory.measures import options
+    >>> options([tt.papers.soft_moe.measure("recovered")])["record"]
+    2
+
+    ```
+    """
+    found: dict[str, Any] = {}
+    if all(measure.observables is not None for measure in measures):
+        found["observables"] = _once(("loss", *(name for m in measures for name in m.observables or ())))
+    if all(measure.records is not None for measure in measures):
+        found["record"] = max(measure.records or 2 for measure in measures)
+    events = _once(event for measure in measures for event in measure.events)
+    stops = _once(measure.stop.when for measure in measures if measure.stop)
+    if all(measure.stop for measure in measures):
+        events = (*events, Event("enough", _All(stops), stop=True))
+    return found | ({"events": events} if events else {})
+
+
+def _once(items: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+@dataclass(frozen=True)
+class _All:
+    """All conditions hold. Compares equal for equal conditions, so that all cells of a sweep share a compilation."""
+
+    conditions: tuple[Callable[[View], Any], ...]
+
+    def __call__(self, view: View) -> Float[Array, ""]:
+        return jnp.stack([condition(view) for condition in self.conditions]).min()
+
+
+def phase_times(run: Run, name: str) -> NDArray[np.float64]:
+    """When the phase of this name ended, seed by seed; nan where it was not found.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.trajectory.measures import phase_times
+    >>> phase_times(tt.papers.both_layers().descend(seeds=2), "growth").round(1).shape
+    (2,)
+
+    ```
+    """
+    ends = {phase["seed"]: phase["end"] for phase in run.phases or () if phase["name"] == name}
+    return np.array([ends.get(int(seed), np.nan) for seed in run.dataset["seed"].values])
 
 
 def named(name: str, known: tuple[Measure, ...] = ()) -> Measure:
@@ -84,8 +156,13 @@ def named(name: str, known: tuple[Measure, ...] = ()) -> Measure:
     found = re.fullmatch(r"(final|largest|smallest)_(\w+)", stem)
     when, variable = found.groups() if found else ("", stem)
     time = variable.endswith("time") and reducer in ("", "max", "min")
-    return Measure(name, _words(when, variable, reducer), lambda run: _value(run, name, when, variable, reducer),
-                   kind="time" if time else "number")  # fmt: skip
+    return Measure(
+        name,
+        _words(when, variable, reducer),
+        lambda run: _value(run, name, when, variable, reducer),
+        kind="time" if time else "number",
+        observables=(variable,) if when else (),
+    )
 
 
 def _words(when: str, variable: str, reducer: str) -> str:

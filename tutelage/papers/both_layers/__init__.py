@@ -5,6 +5,7 @@ from tutelage.papers.both_layers.evidence import Evidence
 from tutelage.papers.both_layers.figures import FIGURES
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.sweeps import DIAGRAMS, MEASURES
 from tutelage.papers.paper import Paper
 
 PAPER = Paper(
@@ -20,6 +21,8 @@ PAPER = Paper(
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
+    measures=MEASURES,
+    diagrams=DIAGRAMS,
     presets={
         "fig1a": {"trains": "first", "scale": 1e-2, "steps": 400},
         "fig1b": {"trains": "first", "scale": 0.1, "offset": 1.5, "steps": 10_000},

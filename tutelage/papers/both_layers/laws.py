@@ -30,8 +30,29 @@ def failure_law(dim: int) -> float:
 
     ```
     """
-    p = float(student_t.cdf(-math.sqrt(dim), dim))
+    p = _turns(dim)
     return 2 * p * (1 - p)
+
+
+def planted_law(dim: int, width: int) -> float:
+    """The chance that both signs occur among k neurons of Theorem 2's start, planted as +, -, +, ...
+
+    1 - `failure_law` for k = 2.
+
+    ```python
+    >>> from tutelage.papers.both_layers.laws import planted_law
+    >>> [round(planted_law(3, k), 3) for k in (1, 2, 3, 4)]
+    [0.0, 0.835, 0.917, 0.986]
+
+    ```
+    """
+    p, negative = _turns(dim), width // 2
+    positive = width - negative
+    return 1 - (1 - p) ** positive * p**negative - p**positive * (1 - p) ** negative
+
+
+def _turns(dim: int) -> float:
+    return float(student_t.cdf(-math.sqrt(dim), dim))
 
 
 def flip_probability(dim: int, width: int) -> float:

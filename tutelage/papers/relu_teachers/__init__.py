@@ -6,6 +6,7 @@ from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.figures import FIGURES
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.papers.relu_teachers.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
     name="relu_teachers",
@@ -20,6 +21,8 @@ PAPER = Paper(
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
+    measures=MEASURES,
+    diagrams=DIAGRAMS,
     dynamics=("sgd", "descent", "flow"),
     presets={
         "fig2": {},

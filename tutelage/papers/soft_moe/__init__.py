@@ -6,6 +6,7 @@ from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.figures import FIGURES
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.papers.soft_moe.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
     name="soft_moe",
@@ -20,6 +21,9 @@ PAPER = Paper(
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
+    measures=MEASURES,
+    diagrams=DIAGRAMS,
+    aliases={"experts": "students", "teacher_experts": "teachers"},
     dynamics=("flow", "sgd", "descent"),
     presets={
         "fig1": {},

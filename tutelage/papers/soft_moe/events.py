@@ -11,7 +11,8 @@ RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
 """Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""
 
 
-def _expert(view: View) -> Float[Array, "student teacher"]:
+def expert_overlap(view: View) -> Float[Array, "student teacher"]:
+    """The overlap of each student's expert with each teacher's."""
     return units(view.weights.first).expert @ units(view.teacher.first).expert.T
 
 
@@ -20,7 +21,7 @@ def _router(view: View) -> Float[Array, "student teacher"]:
 
 
 def _expert_reaches(view: View) -> Float[Array, "student teacher"]:
-    return _expert(view) - RECOVERED
+    return expert_overlap(view) - RECOVERED
 
 
 def _router_reaches(view: View) -> Float[Array, "student teacher"]:
@@ -34,7 +35,7 @@ def _cancels(view: View) -> Float[Array, "student student"]:
 
 def _shares(view: View) -> Float[Array, " teacher"]:
     """The second largest overlap with each teacher."""
-    overlap = _expert(view)
+    overlap = expert_overlap(view)
     return jnp.sort(overlap, axis=0)[-2] - SHARED if len(overlap) > 1 else jnp.full(overlap.shape[1], -1.0)
 
 

@@ -14,7 +14,7 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
     Whole numbers may be written in any way: `1e9` is 1000000000, exactly.
 
     ```python
-    >>> from tutelage.present.assign import assignments
+    >>> from tutelage._values import assignments
     >>> assignments(["dim=1e9", "step=1e-3", "start=xavier", "scales=[1, 2.5]"])
     {'dim': 1000000000, 'step': 0.001, 'start': 'xavier', 'scales': [1, 2.5]}
 
@@ -22,14 +22,15 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
     """
     values = {}
     for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name or not value:
+        name, equals, given = (part.strip() for part in text.partition("="))
+        if not equals or not name or not given:
             raise BadInput(f"--set {text!r} is not of the form name=value; write for example --set dim=100.")
-        values[name] = _value(value)
+        values[name] = value(given)
     return values
 
 
-def _value(text: str) -> Any:
+def value(text: str) -> Any:
+    """A number, a list, true, false or none if the text is one; otherwise the text."""
     if text[0] in "[{":
         try:
             return json.loads(text)

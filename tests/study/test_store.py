@@ -1,0 +1,575 @@
+"""The store of runs: names, reading in place of computing, and a clear outcome whatever happens to its files."""
+
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+import tutelage as tt
+from tutelage._errors import BadInput
+from tutelage.dynamics import stopping
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.run import Loop
+from tutelage.dynamics.stopping import Interrupted
+from tutelage.papers.paper import Paper
+from tutelage.study import runs
+from tutelage.study.runs import Disagreement, differences
+from tutelage.study.spec import RunSpec, digest
+from tutelage.study.store import Store, condition
+from tutelage.study.stored import StoredRun
+
+EXPERIMENT = tt.papers.both_layers(steps=40)
+SPEC = RunSpec("both_layers", {"dim": 100, "init": "xavier", "scales": [1.0, 2.0]}, "descent", (0, 1))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store with one finished run, never changed."""
+    store = Store(tmp_path_factory.mktemp("made"))
+    store.run(EXPERIMENT, seeds=2)
+    return store
+
+
+@pytest.fixture
+def store(made, tmp_path):
+    """A copy of it."""
+    shutil.copytree(made.root, tmp_path / "store")
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The runs that were computed."""
+    calls = []
+    launch = Paper.launch
+
+    def counted(self, *args, **options):
+        calls.append(self.name)
+        return launch(self, *args, **options)
+
+    monkeypatch.setattr(Paper, "launch", counted)
+    return calls
+
+
+@pytest.fixture
+def computing_is_wrong(monkeypatch):
+    monkeypatch.setattr(Paper, "launch", lambda *args, **options: pytest.fail("computed"))
+
+
+def only(store):
+    (entry,) = store.entries()
+    return entry
+
+
+def sentence(told) -> str:
+    text = str(told.value)
+    assert "\n" not in text and text.endswith(".")
+    return text
+
+
+# ---- names
+
+
+def test_the_name_does_not_depend_on_the_order_of_keys():
+    back = dataclasses.replace(SPEC, settings=dict(reversed(SPEC.settings.items())))
+    assert list(back.settings) != list(SPEC.settings) and back.id == SPEC.id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"paper": "soft_moe"},
+        {"dynamics": "flow"},
+        {"seeds": (1, 0)},
+        {"seeds": (0, 1, 2)},
+        {"settings": SPEC.settings | {"dim": 101}},
+        {"settings": SPEC.settings | {"init": "gauss"}},
+        {"settings": SPEC.settings | {"scales": [2.0, 1.0]}},
+        {"settings": SPEC.settings | {"scales": [1.0, np.nextafter(2.0, 3.0)]}},
+        {"settings": SPEC.settings | {"new": None}},
+    ],
+)
+def test_any_change_has_another_name(change):
+    assert dataclasses.replace(SPEC, **change).id != SPEC.id
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@hypothesis.given(JSON, JSON)
+def test_names_tell_values_apart_and_survive_a_file(one, other):
+    assert digest(json.loads(json.dumps(one))) == digest(one)
+    assert (digest(one) == digest(other)) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+def test_the_specification_is_written_as_it_is_named(made):
+    entry = only(made)
+    plain = json.loads((entry.folder / "spec.json").read_text())
+    assert digest(plain) == entry.id and RunSpec.read(plain).id == entry.id
+    assert {"kind", "schema", "paper", "settings", "dynamics", "seeds"} == set(plain)
+    assert sorted(path.name for path in entry.folder.iterdir()) == ["log", "spec.json", "summary.json", "trajectory.nc"]
+
+
+# ---- asking
+
+
+def test_asking_twice_computes_once(tmp_path, computed):
+    store = Store(tmp_path)
+    first, second = (store.run(EXPERIMENT, seeds=2) for _ in range(2))
+    assert computed == ["both_layers"] and (first.computed, second.computed) == (True, False)
+    assert differences(first.dataset, second.dataset) == []
+    assert second.summary()["seeds"] == 2 and second.summary()["read_from_store"]
+
+
+def test_the_stored_run_is_the_run(made):
+    assert differences(made.open("last").dataset, EXPERIMENT.descend(seeds=2).dataset) == []
+
+
+@pytest.mark.parametrize("options", [{"seeds": 3}, {"seeds": [1, 0]}, {"seeds": 2, "dynamics": "flow"}])
+def test_another_run_is_another_folder(store, computed, options):
+    store.run(EXPERIMENT, **options)
+    assert len(computed) == 1 and len(store.entries()) == 2
+
+
+def test_the_paper_s_own_dynamics_is_the_same_run_by_name(store, computing_is_wrong):
+    assert store.run(EXPERIMENT, seeds=range(2), dynamics="descent").entry.id == only(store).id
+
+
+def test_fresh_computes_again_and_agrees(store, computed):
+    before = only(store).result.read_bytes()
+    assert store.run(EXPERIMENT, seeds=2, fresh=True).computed
+    assert len(computed) == 1 and only(store).result.read_bytes() == before
+    assert not list(only(store).folder.glob("*.npz"))
+
+
+def nudged(path, name="loss"):
+    """One value of the file moved by one unit in its last place."""
+    with h5py.File(path, "r+") as file:
+        values = file[name][...]
+        values[1, 7] = np.nextafter(values[1, 7], np.inf)
+        file[name][...] = values
+
+
+@pytest.mark.parametrize("name", ["loss", "first_norm"])
+def test_fresh_sees_one_unit_in_the_last_place(store, name):
+    nudged(only(store).result, name)
+    before = only(store).result.read_bytes()
+    for _ in range(2):  # and again: the second time must not take up the first
+        with pytest.raises(Disagreement, match=f"differs from the stored one in {name} .by up to") as told:
+            store.run(EXPERIMENT, seeds=2, fresh=True)
+        assert "It was made by tutelage" in str(told.value)
+    assert only(store).result.read_bytes() == before and not list(only(store).folder.glob("*.npz"))
+
+
+def test_differences_of_what_is_missing_shaped_otherwise_or_not_finite(made):
+    data = made.open("last").dataset
+    assert differences(data, data.drop_vars("loss")) == ["loss (only in one of them)"]
+    assert "shapes" in differences(data, data.isel(seed=[0]))[0]
+    holed = data.assign(loss=data.loss.where(data.loss < 0))
+    assert differences(data, holed) == ["loss (what is finite in one is not in the other)"]
+    assert differences(data, data.assign(stopped=("seed", ["cap", "horizon"]))) == ["stopped"]
+
+
+def test_a_certificate_is_added_to_a_stored_run(store, computed):
+    assert store.open("last").certificate is None
+    certified = store.run(EXPERIMENT, seeds=2, certify=True)
+    assert certified.certificate and all(row["agrees"] for row in certified.certificate)
+    assert len(computed) == 1
+    assert store.run(EXPERIMENT, seeds=2, certify=True).certificate == certified.certificate and len(computed) == 1
+    assert store.run(EXPERIMENT, seeds=2).certificate == certified.certificate
+    store.run(EXPERIMENT, seeds=2, fresh=True)  # without its weights, which only a certificate needs
+    assert store.open("last").certificate == certified.certificate
+
+
+def test_a_run_that_was_stopped_may_be_asked_for_with_a_certificate(tmp_path, made, monkeypatch):
+    """It records more, so that it cannot go on from there; it begins anew."""
+    store = Store(tmp_path)
+    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
+    stopping.ask_to_stop()
+    with pytest.raises(Interrupted):
+        store.run(EXPERIMENT, seeds=2)
+    stopping._ASKED.clear()
+    assert (only(store).folder / "checkpoint.npz").is_file()
+    certified = store.run(EXPERIMENT, seeds=2, certify=True)
+    assert certified.loss.equals(made.open("last").loss) and not list(only(store).folder.glob("*.npz"))
+
+
+@pytest.mark.parametrize("options", [{"dynamics": "sgd"}, {"seeds": []}])
+def test_a_run_that_cannot_be_leaves_nothing_behind(tmp_path, options):
+    with pytest.raises(BadInput):
+        Store(tmp_path).run(EXPERIMENT, **options)
+    assert Store(tmp_path).entries() == []
+
+
+def test_claims_are_checked_once_and_kept(store, monkeypatch):
+    checks = []
+    check = Paper.check
+    monkeypatch.setattr(Paper, "check", lambda self, *a, **k: (checks.append(k["seeds"]), check(self, *a, **k))[1])
+    paper = dataclasses.replace(tt.papers.both_layers, claims=tt.papers.both_layers.claims[:2])
+    monkeypatch.setattr(tt.papers, "get", lambda name: paper)
+    first, second = store.open("last").claims, store.open("last").claims
+    assert checks == [2] and first == second == json.loads((only(store).folder / "claims.json").read_text())
+    assert [record["id"] for record in first] == [claim.id for claim in paper.claims]
+
+
+# ---- damage: one sentence, and the file stays as it is
+
+
+def garbage(path):
+    path.write_bytes(b"\x00 what is this")
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def wrong_kind(path):
+    path.write_text("[1, 2]")
+
+
+def newer(path):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
+
+
+def edited(path):
+    plain = json.loads(path.read_text())
+    plain["settings"]["dim"] += 1
+    path.write_text(json.dumps(plain))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [("spec.json", each) for each in (garbage, empty, cut, wrong_kind, newer, edited)]
+    + [("summary.json", each) for each in (garbage, empty, cut, wrong_kind)]
+    + [("trajectory.nc", each) for each in (garbage, empty, cut, wrong_kind)],
+)
+def test_what_is_damaged_is_told_and_left_alone(store, name, damage, computing_is_wrong):
+    path = only(store).folder / name
+    damage(path)
+    before = path.read_bytes()
+    for ask in (lambda: store.run(EXPERIMENT, seeds=2), lambda: store.open("last"),
+                lambda: store.run(EXPERIMENT, seeds=2, fresh=True)):  # fmt: skip
+        with pytest.raises(BadInput) as told:
+            ask()
+        assert name in sentence(told) and "left alone" in str(told.value)
+    assert path.read_bytes() == before
+    entry = only(store)
+    assert (entry.state == "damaged") == bool(entry.trouble) == (name != "trajectory.nc")
+    store.remove(entry)
+    assert store.entries() == []
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": 1}', '[{"id": "x"}]'])
+def test_damaged_claims_are_told_and_left_alone(store, text):
+    path = only(store).folder / "claims.json"
+    path.write_text(text)
+    with pytest.raises(BadInput) as told:
+        store.open("last").checked()
+    assert "claims.json" in sentence(told) and path.read_text() == text
+
+
+def test_a_file_with_flipped_bits_is_refused_or_read_but_never_a_crash(store):
+    path = only(store).result
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        data = np.frombuffer(whole, np.uint8).copy()
+        where = rng.integers(0, min(len(data), 6000), 20)  # where the structure is
+        data[where] ^= rng.integers(1, 256, 20).astype(np.uint8)
+        path.write_bytes(data.tobytes())
+        try:
+            store.open("last")
+        except BadInput:
+            refused += 1
+    assert refused > 30
+
+
+def test_a_folder_that_is_just_being_made_is_not_seen(store, computed):
+    """As a process leaves it that dies before the specification is written."""
+    (store.root / SPEC.id).mkdir()
+    (store.root / SPEC.id / ".spec.json.abc.part").write_text('{"ki')
+    assert len(store.entries()) == 1
+    for file in only(store).folder.iterdir():
+        file.unlink()
+    assert store.entries() == [] and store.run(EXPERIMENT, seeds=2).computed
+
+
+def test_what_is_half_written_is_not_seen_and_tidied_up(store):
+    entry = only(store)
+    names = ("spec.json", "summary.json", "trajectory.nc", "checkpoint.npz", "again.npz")
+    left = [entry.folder / f".{name}.abc.part" for name in names]
+    for part in left:
+        part.write_text("half")
+    assert only(store) == entry and store.open(entry).entry == entry
+    store.run(EXPERIMENT, seeds=2, fresh=True)
+    assert not any(part.exists() for part in left)
+
+
+def test_foreign_files_are_ignored(store):
+    (store.root / "notes.txt").write_text("mine")
+    (store.root / "figures").mkdir()
+    assert len(store.entries()) == 1
+
+
+# ---- finding
+
+
+def test_find_by_the_beginning_or_as_the_last(store):
+    entry = only(store)
+    other = store.run(EXPERIMENT, seeds=1).entry
+    assert store.find(entry.id[:6]) == store.find(entry.id.upper()) == entry and store.find("last") == other
+    for id in ("", "zz", "nothing"):
+        with pytest.raises(BadInput, match="`tutelage runs` lists"):
+            store.find(id)
+
+
+def test_a_beginning_of_several_is_refused(tmp_path):
+    store = Store(tmp_path)
+    for seeds in range(1, 40):
+        store.prepare(dataclasses.replace(SPEC, seeds=tuple(range(seeds))).plain())
+    first = min(entry.id[0] for entry in store.entries())
+    with pytest.raises(BadInput, match=rf"\d+ runs of .* begin with '{first}'"):
+        store.find(first)
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("dim>1e4", False), ("dim>=100", True), ("dim=100", True), ("dim==1e2", True), ("dim != 100", False),
+        ("init=paper_chi", True), ("init!=paper_chi", False), ("init>a", False), ("paper=both_layers", True),
+        ("seeds=2", True), ("seeds<2", False), ("state=finished", True), ("dynamics=descent", True),
+        ("loss<1", True), ("nothing=1", False), ("samples=0", True),
+    ],
+)  # fmt: skip
+def test_conditions(made, text, met):
+    assert condition(text)(only(made)) is met
+    assert len(made.select(where=[text])) == met
+
+
+@pytest.mark.parametrize("text", ["dim", ">3", "dim>", "", "dim ~ 3"])
+def test_what_is_no_condition_is_refused(text):
+    with pytest.raises(BadInput, match="is not a condition"):
+        condition(text)
+
+
+def test_select_by_paper(made):
+    assert len(made.select("both_layers")) == 1 and made.select("soft_moe") == []
+
+
+def test_an_empty_store_has_nothing(tmp_path):
+    assert Store(tmp_path / "none").entries() == [] and not (tmp_path / "none").exists()
+
+
+def test_where_the_store_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("TUTELAGE_STORE", str(tmp_path))
+    assert Store().root == tmp_path and str(Store("here").root) == "here"
+    monkeypatch.delenv("TUTELAGE_STORE")
+    assert str(Store().root) == "runs"
+
+
+# ---- removing
+
+
+def test_a_run_at_work_is_not_removed(store):
+    entry = only(store)
+    with store.locked(entry.id), pytest.raises(BadInput, match="Another process is at work"):
+        store.remove(entry)
+    store.remove(entry)
+    assert store.entries() == [] and not entry.folder.exists()
+
+
+def test_a_removal_that_was_cut_short_is_no_obstacle(store):
+    entry = only(store)
+    left = store.root / f".{entry.id}.removed"
+    left.mkdir()
+    (left / "trajectory.nc").write_text("half gone")
+    assert len(store.entries()) == 1
+    store.remove(entry)
+    assert store.entries() == [] and not left.exists()
+
+
+def test_a_run_that_is_removed_while_one_waits_for_it_is_made_anew(store, monkeypatch):
+    """The folder is made when the lock is held, not before."""
+    locked = Store.locked
+
+    def removed_before(self, id, **options):
+        shutil.rmtree(self.root / id, ignore_errors=True)
+        return locked(self, id, **options)
+
+    monkeypatch.setattr(Store, "locked", removed_before)
+    assert store.run(EXPERIMENT, seeds=2, fresh=True).computed
+
+
+# ---- a full disk, a store that can only be read
+
+
+def no_room(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def checkpoints_at_once(monkeypatch):
+    """Every run is long."""
+    monkeypatch.setattr(runs, "Checkpoint", lambda path, said: Checkpoint(path, every=0, said=said))
+
+
+@pytest.mark.parametrize("where", ["write_json", "packed"])
+def test_a_full_disk_at_the_end_loses_nothing(tmp_path, made, monkeypatch, checkpoints_at_once, where):
+    store = Store(tmp_path)
+    with monkeypatch.context() as full:
+        full.setattr(runs, where, no_room)
+        with pytest.raises(BadInput, match=r"cannot be written .No space left on device.; make room") as told:
+            store.run(EXPERIMENT, seeds=2)
+    assert ".part" not in sentence(told)
+    entry = only(store)
+    assert entry.state == "unfinished" and (entry.folder / "checkpoint.npz").is_file()
+    assert not list(entry.folder.glob(".*"))
+    monkeypatch.setattr(Loop, "advance", lambda loop: pytest.fail("computed again"))
+    assert differences(store.run(EXPERIMENT, seeds=2).dataset, made.open("last").dataset) == []
+    assert not (entry.folder / "checkpoint.npz").exists()
+
+
+REAL_LIMIT = """
+import resource, signal, sys, warnings
+import tutelage as tt
+from tutelage._errors import BadInput
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.study import runs
+
+runs.Checkpoint = lambda path, said: Checkpoint(path, every=0, said=said)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is then an error, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tt.Store(sys.argv[1]).run(tt.papers.both_layers(steps=40), seeds=2)
+except BadInput as error:
+    print("refused:", error)
+print("warned:", *[str(each.message) for each in told])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_a_real_limit_on_the_size_of_files(tmp_path, made):
+    """With 4 kB neither a checkpoint nor the result can be written; without the limit the same call finishes."""
+    done = subprocess.run([sys.executable, "-c", REAL_LIMIT, str(tmp_path), "4096"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "warned: No checkpoint was written (File too large); the run goes on." in done.stdout
+    refused = done.stdout.splitlines()[0]
+    assert refused.startswith("refused: ") and "cannot be written (" in refused and ".part" not in refused
+    assert "Traceback" not in done.stderr
+    store = Store(tmp_path)
+    assert only(store).state == "unfinished" and not list(only(store).folder.glob(".*"))
+    assert differences(store.run(EXPERIMENT, seeds=2).dataset, made.open("last").dataset) == []
+
+
+@pytest.mark.parametrize("target", ["tutelage.study.store.filelock.FileLock", "os.mkdir"])
+def test_a_store_that_can_only_be_read(store, monkeypatch, computing_is_wrong, target):
+    def forbidden(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    shutil.rmtree(store.root / ".locks")
+    monkeypatch.setattr(target, forbidden)
+    assert not store.run(EXPERIMENT, seeds=2).computed and len(store.select(where=["state=finished"])) == 1
+    for ask in (lambda: store.run(EXPERIMENT, seeds=3), lambda: store.run(EXPERIMENT, seeds=2, fresh=True)):
+        with pytest.raises(BadInput, match="cannot be written .Permission denied.") as told:
+            ask()
+        assert "--store or TUTELAGE_STORE" in sentence(told)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only for root")
+def test_a_folder_without_the_right_to_write(store, computing_is_wrong):
+    store.root.chmod(0o555)
+    try:
+        assert not store.run(EXPERIMENT, seeds=2).computed
+        with pytest.raises(BadInput, match="cannot be written .Permission denied."):
+            store.run(EXPERIMENT, seeds=3)
+    finally:
+        store.root.chmod(0o755)
+
+
+# ---- two at a time
+
+
+ASKING = """
+import sys, time
+from pathlib import Path
+import tutelage as tt
+from tutelage.papers.paper import Paper
+
+root, gate, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+launch = Paper.launch
+
+def counted(self, *args, **options):
+    (gate / f"computed-{name}").touch()
+    time.sleep(1)  # long enough for the other to come
+    return launch(self, *args, **options)
+
+Paper.launch = counted
+experiment = tt.papers.both_layers(steps=40)
+(gate / f"ready-{name}").touch()
+while len(list(gate.glob("ready-*"))) < 2:
+    time.sleep(0.01)
+run = tt.Store(root).run(experiment, seeds=2, told=lambda line: print(line, flush=True))
+run.dataset.to_netcdf(gate / f"{name}.nc", engine="h5netcdf")
+"""
+
+
+def test_two_processes_ask_at_the_same_time(tmp_path, made):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    both = [
+        subprocess.Popen([sys.executable, "-c", ASKING, str(tmp_path / "store"), str(gate), name],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for name in "ab"
+    ]  # fmt: skip
+    told = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert len(list(gate.glob("computed-*"))) == 1
+    assert sum("waiting for it" in out for out, _ in told) == 1
+    results = [tt.load(gate / f"{name}.nc") for name in "ab"]
+    assert differences(*results) == [] == differences(results[0], made.open("last").dataset)
+
+
+def test_one_that_is_computed_is_running_and_one_that_waits_can_be_stopped(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    entry = store.prepare(runs.spec_of(EXPERIMENT, None, 2).plain())
+    assert only(store).state == "unfinished"
+    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
+    holder = textwrap.dedent("""
+        import sys, tutelage as tt
+        with tt.Store(sys.argv[1]).locked(sys.argv[2]):
+            print("held", flush=True)
+            sys.stdin.read()
+    """)
+    words = [sys.executable, "-c", holder, str(tmp_path), entry.id]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        assert only(store).state == "running"
+        with pytest.raises(BadInput, match="running"):
+            StoredRun.read(only(store))
+        with pytest.raises(BadInput, match="Another process is at work"):
+            store.remove(entry)
+        with pytest.raises(Interrupted):
+            store.run(EXPERIMENT, seeds=2, told=lambda line: stopping.ask_to_stop())
+        process.kill()
+    stopping._ASKED.clear()
+    assert only(store).state == "unfinished"  # the lock of a process that dies is free
+    assert store.run(EXPERIMENT, seeds=2).computed

@@ -1,0 +1,442 @@
+"""Sweeps: one Dataset of many runs; what is kept is not computed again; stopped, killed or damaged, nothing is lost."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tutelage as tt
+from tutelage._errors import BadInput
+from tutelage.dynamics.stopping import Interrupted, ask_to_stop, gentle_signals
+from tutelage.study import cells, workers
+from tutelage.study.cells import VERDICTS, Cell
+from tutelage.study.measuring import asked
+from tutelage.study.runs import differences, spec_of
+from tutelage.study.sweep import Sweep, _Work
+
+BASE = tt.papers.both_layers(steps=50)
+DIMS = {"dim": [10, 100, 1000]}
+
+
+def sweep(store, over=DIMS, measure="final_loss", seeds=2, **options):
+    return tt.sweep(BASE, over=over, measure=measure, seeds=seeds, store=store, **{"processes": 1} | options)
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The cells that are computed in this process, as they come."""
+    cells = []
+
+    def compute(cell, real=workers.compute):
+        cells.append(cell)
+        return real(cell)
+
+    monkeypatch.setattr(workers, "compute", compute)
+    return cells
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def bare(run):
+    return run.last("loss")
+
+
+# ---- the result
+
+
+def test_settings_are_dims_and_every_number_is_that_of_the_run_itself(tmp_path):
+    found = sweep(tmp_path, {"dim": [10, 100], "scale": [1e-2, 1e-4]}, "final_loss,stop_time", seeds=[3, 5, 8])
+    assert found.final_loss.dims == ("dim", "scale", "seed")
+    assert found.dataset.seed.values.tolist() == [3, 5, 8]
+    assert found.dim.values.tolist() == [10, 100] and found.dim.dtype.kind == "i"
+    assert found.done.dims == ("dim", "scale") and found.done.values.all()
+    assert found.settings == ("dim", "scale") and found.measures == ("final_loss", "stop_time")
+    for dim in (10, 100):
+        for scale in (1e-2, 1e-4):
+            run = tt.papers.both_layers(steps=50, dim=dim, scale=scale).descend(seeds=[3, 5, 8])
+            assert np.array_equal(found.final_loss.sel(dim=dim, scale=scale), run.last("loss"))
+
+
+def test_the_dataset_says_what_it_holds(tmp_path):
+    found = sweep(tmp_path, measure="final_loss,growth_time,success").dataset
+    assert found.attrs["paper"] == "both_layers" and json.loads(found.attrs["settings"])["kind"] == "sweep"
+    assert {"tutelage_version", "jax_version", "created_at"} <= set(found.attrs)
+    assert found.final_loss.attrs == {"long_name": "final loss", "kind": "number", "units": ""}
+    assert found.growth_time.attrs["kind"] == "time" and found.success.attrs["kind"] == "chance"
+    assert "final_loss_limit" not in found and "final_loss_law" not in found
+
+
+def test_a_time_still_to_come_has_a_limit(tmp_path):
+    """50 steps of 0.1 end at time 5, long before anything has grown from a start of 1e-4."""
+    found = sweep(tmp_path, measure="growth_time").dataset
+    assert found.growth_time.isnull().all() and (found.growth_time_limit == 5).all()
+
+
+def test_laws_of_papers_and_of_ones_own_are_beside_the_measures(tmp_path):
+    own = tt.Measure("own", "one of my own", bare, law=lambda settings: 1 / settings.dim)
+    found = sweep(tmp_path, measure=["success", own]).dataset
+    assert found.own_law.values.tolist() == [0.1, 0.01, 0.001]
+    expected = [
+        tt.papers.both_layers.measure("success").law(tt.papers.both_layers(dim=d).settings) for d in DIMS["dim"]
+    ]
+    assert found.success_law.dims == ("dim",) and found.success_law.values.tolist() == expected
+
+
+def test_random_and_sobol_points_are_one_dim(tmp_path):
+    for kind in ("random", "sobol"):
+        found = sweep(tmp_path, {"dim": "10..1e3", "init": "xavier,paper_chi"}, design=kind, points=4, design_seed=1)
+        assert found.final_loss.dims == ("point", "seed") and found.dim.dims == found.init.dims == ("point",)
+        first = found.dataset.isel(point=0)
+        run = tt.papers.both_layers(steps=50, dim=int(first.dim), init=str(first.init.values)).descend(seeds=2)
+        assert np.array_equal(first.final_loss, run.last("loss"))
+
+
+def test_verdicts_of_claims(tmp_path):
+    """The verdict is that of the paper's own check at these settings."""
+    found = sweep(tmp_path, {"dim": [100]}, "claim:BL01,final_loss")
+    (row,) = tt.papers.both_layers(steps=50, dim=100).check(seeds=2, only=("BL01",)).rows
+    wanted = VERDICTS.get(row.finding.verdict, np.nan)
+    verdict = found.dataset["claim:BL01"]
+    assert np.array_equal(verdict, [[wanted] * 2], equal_nan=True) and verdict.attrs["kind"] == "verdict"
+    assert not found.failed and found.final_loss.notnull().all()
+
+
+def test_a_claim_whose_id_begins_that_of_another(monkeypatch):
+    """`check(only="A")` also checks "A:x", which was not asked for."""
+    paper = tt.papers.both_layers
+    one = next(claim for claim in paper.claims if claim.id == "BL01")
+    twice = replace(paper, claims=(one, replace(one, id="BL01:again")))
+    monkeypatch.setattr(cells.papers, "get", lambda name: twice)
+    cell = Cell(spec_of(BASE, None, 2), asked(twice, "claim:BL01"))
+    assert list(cells.compute(cell)["measures"]) == ["claim:BL01"]
+
+
+# ---- only what is missing
+
+
+def test_asked_again_nothing_is_computed(tmp_path, computed):
+    first = sweep(tmp_path)
+    again = sweep(tmp_path)
+    assert len(computed) == 3
+    assert differences(first.dataset, again.dataset) == [] and first.entry.id == again.entry.id
+    assert again.entry.state == "finished" and again.entry.summary["cells"] == 3
+
+
+def test_a_larger_sweep_keeps_the_cells_of_the_smaller(tmp_path, computed):
+    small = sweep(tmp_path, {"dim": [10, 100]}, seeds=32)
+    assert len(computed) == 2
+    large = sweep(tmp_path, seeds=64)
+    assert len(computed) == 2 + 4  # the second block of two dims, both blocks of the third
+    assert [cell.spec.seeds[0] for cell in computed[2:]] == [32, 32, 0, 32]
+    assert np.array_equal(large.final_loss.sel(dim=[10, 100])[:, :32], small.final_loss)
+
+
+def test_a_changed_function_is_measured_anew(tmp_path, computed):
+    file = tmp_path / "own.py"
+    for factor, count in ((2, 3), (2, 3), (3, 6), (2, 6)):
+        file.write_text(f"def own(run):\n    return {factor} * run.last('loss')\n")
+        found = sweep(tmp_path / "store", measure=["final_loss", f"{file}:own"])
+        assert len(computed) == count
+        assert np.array_equal(found.own, factor * found.final_loss)
+
+
+def test_a_function_with_other_values_around_it_is_measured_anew(tmp_path, computed):
+    found = [sweep(tmp_path, measure=lambda run, f=f: f * run.last("loss")).dataset["measure"] for f in (1, 2, 1)]
+    assert len(computed) == 6 and np.array_equal(2 * found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+# ---- what goes wrong
+
+
+def test_a_cell_that_raises_is_told_and_tried_again(tmp_path, computed):
+    mark = tmp_path / "mark"
+
+    def choosy(run):
+        """Fails for one dimension, while there is no mark."""
+        import json
+        import os
+
+        if json.loads(run.dataset.attrs["paper_settings"])["dim"] == 100 and not os.path.exists(mark):
+            raise RuntimeError("no mark")
+        return run.last("loss")
+
+    found = sweep(tmp_path / "store", measure=choosy)
+    assert found.failed == {"dim=100": "RuntimeError: no mark"}
+    assert found.done.values.tolist() == [True, False, True]
+    assert found.choosy.isnull().any("seed").values.tolist() == [False, True, False]
+    assert found.entry.state == "unfinished" and "failed: dim=100" in (found.entry.folder / "log").read_text()
+    mark.touch()
+    again = sweep(tmp_path / "store", measure=choosy)
+    assert [cell.spec.settings["dim"] for cell in computed] == [10, 100, 1000, 100]
+    assert not again.failed and again.done.values.all() and again.entry.state == "finished"
+
+
+def test_failures_of_several_blocks_are_all_told(tmp_path):
+    found = sweep(tmp_path, {"dim": [10]}, measure=lambda run: 1 / 0, seeds=4, block=2)
+    assert list(found.failed) == ["dim=10, seeds 0 to 1", "dim=10, seeds 2 to 3"]
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", '{"measures": {"final_loss": {"values": [1], "limit": [1]}}}', ""]
+)
+def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
+    sweep(tmp_path)
+    file = sorted((tmp_path / ".cells").rglob("*.json"))[0]
+    file.write_text(content)
+    with pytest.raises(BadInput, match="left alone"):
+        sweep(tmp_path)
+    assert file.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"over": {"dim": [-5]}}, "dim"),
+        ({"over": {"dims": [5]}}, "dims"),
+        ({"dynamics": "sgd"}, "sgd"),
+        ({"seeds": 0}, "at least one seed"),
+        ({"block": 0}, "block"),
+        ({"measure": "claim:NO"}, "NO"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(tmp_path, options, words):
+    with pytest.raises(BadInput, match=words):
+        sweep(tmp_path / "store", **options)
+    assert not (tmp_path / "store").exists()
+
+
+def test_an_unfinished_sweep_has_a_result_that_can_be_read(tmp_path, computed):
+    def stop_after_one(label, done, total):
+        if done == 1:
+            ask_to_stop()
+
+    with gentle_signals(), pytest.raises(Interrupted):
+        sweep(tmp_path, progress=stop_after_one)
+    (entry,) = tt.Store(tmp_path).entries()
+    part = Sweep.read(entry)
+    assert entry.state == "unfinished" and part.done.values.tolist() == [True, False, False]
+    assert part.final_loss.isnull().all("seed").values.tolist() == [False, True, True]
+    whole = sweep(tmp_path)
+    assert len(computed) == 3 and whole.entry.state == "finished"
+    assert np.array_equal(whole.final_loss[0], part.final_loss[0])
+
+
+def test_a_sweep_killed_after_its_last_cell_is_finished_by_asking_again(tmp_path, monkeypatch):
+    """All cells are kept, but the result was written when some were missing, and there is no summary."""
+    whole = sweep(tmp_path / "whole")
+
+    def die(self, real=_Work._write, *, final=False, **options):
+        if final:
+            raise Killed
+        real(self, **options)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(_Work, "_write", die)
+        sweep(tmp_path / "store")
+    assert [entry.state for entry in tt.Store(tmp_path / "store").entries()] == ["unfinished"]
+    again = sweep(tmp_path / "store")
+    assert again.entry.state == "finished" and differences(again.dataset, whole.dataset) == []
+
+
+def test_what_was_half_written_is_tidied_up(tmp_path):
+    id = sweep(tmp_path / "other").entry.id
+    (tmp_path / id).mkdir()
+    cell = next((tmp_path / "other" / ".cells").rglob("*.json")).stem
+    left = [tmp_path / id / ".sweep.nc.x.part", tmp_path / ".cells" / cell[:2] / f".{cell}.npz.x.part"]
+    for file in left:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("half")
+    sweep(tmp_path)
+    assert not any(file.exists() for file in left)
+
+
+# ---- several processes
+
+
+def drive(body: str, *arguments, **options) -> subprocess.Popen:
+    """A process that does a sweep."""
+    source = "import sys, tutelage as tt\n" + textwrap.dedent(body)
+    return subprocess.Popen(
+        [sys.executable, "-c", source, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def children(pid: int) -> list[int]:
+    """The worker processes of a process, without Python's own helper."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if "spawn_main" in command(int(child))]
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def until(condition, seconds=120.0):
+    """Wait for something that comes in a while; the limit is only for a test that hangs."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+    return found
+
+
+def kept(store: Path) -> int:
+    return len(list((store / ".cells").rglob("*.json")))
+
+
+def busy(store: Path) -> int:
+    return len(list((store / ".cells").rglob("*.npz")))
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes through /proc")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """What `SLOW` gives, computed without a disturbance."""
+    return slow(tmp_path_factory.mktemp("reference"), processes=1)
+
+
+# Some seconds a cell, so that there are checkpoints; so small a step that nothing converges before.
+SLOW = {"over": {"dim": [10, 20, 40]}, "measure": "final_loss,largest_loss", "seeds": 2}
+SETTINGS = {"steps": 1_500_000, "step": 1e-5}
+
+
+def slow(store, **options):
+    return tt.sweep(tt.papers.both_layers(**SETTINGS), store=store, **SLOW | options)
+
+
+DRIVER = f"""
+    from tutelage.dynamics.stopping import Interrupted, gentle_signals
+    try:
+        with gentle_signals():
+            experiment = tt.papers.both_layers(**{SETTINGS!r})
+            tt.sweep(experiment, store=sys.argv[1], processes=int(sys.argv[2]), **{SLOW!r})
+        print("done")
+    except Interrupted:
+        print("stopped")
+"""
+
+
+@needs_proc
+def test_a_killed_worker_loses_nothing(tmp_path, reference):
+    process = drive(DRIVER, tmp_path, 2)
+    try:
+        until(lambda: busy(tmp_path) or kept(tmp_path))
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+        told, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert told == "done\n", errors
+    (entry,) = tt.Store(tmp_path).entries()
+    assert entry.state == "finished" and differences(Sweep.read(entry).dataset, reference.dataset) == []
+
+
+@needs_proc
+def test_a_killed_parent_leaves_no_workers_and_no_harm(tmp_path, reference):
+    process = drive(DRIVER, tmp_path, 2)
+    try:
+        until(lambda: busy(tmp_path) or kept(tmp_path))
+        mine = children(process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+    assert len(mine) == 2
+    until(lambda: not any("spawn_main" in command(pid) for pid in mine))
+    assert differences(slow(tmp_path, processes=1).dataset, reference.dataset) == []
+
+
+@needs_proc
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ctrl_c_stops_soon_and_keeps_what_was_done(tmp_path, reference, processes):
+    process = drive(DRIVER, tmp_path, processes)
+    try:
+        until(lambda: busy(tmp_path) or kept(tmp_path))
+        process.send_signal(signal.SIGINT)
+        told, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert told == "stopped\n" and errors == ""
+    assert kept(tmp_path) < 3 and kept(tmp_path) + busy(tmp_path) > 0
+    (entry,) = tt.Store(tmp_path).entries()
+    assert entry.state == "unfinished" and Sweep.read(entry).done.sum() == kept(tmp_path)
+    assert differences(slow(tmp_path, processes=1).dataset, reference.dataset) == []
+
+
+@needs_proc
+def test_ctrl_c_while_workers_start_says_nothing_of_its_own(tmp_path):
+    process = drive(DRIVER, tmp_path, 2)
+    try:
+        until(lambda: len(children(process.pid)) == 2)
+        for pid in (process.pid, *children(process.pid)):  # as a terminal does, to the whole group
+            os.kill(pid, signal.SIGINT)
+        told, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert told == "stopped\n" and errors == ""
+
+
+def test_a_script_may_sweep_at_its_top_level(tmp_path):
+    """Workers do not run the script again: they would wait for the lock that their parent has."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nimport tutelage as tt\n"
+        "def own(run):\n    return 2 * run.last('loss')\n"
+        "found = tt.sweep(tt.papers.both_layers(steps=50), over={'dim': [10, 100]}, measure=['final_loss', own], "
+        "seeds=2, store=sys.argv[1], processes=2)\n"
+        "print((found.own == 2 * found.final_loss).values.all(), found.failed)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "store"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout == "True {}\n" and done.stderr == ""
+
+
+def test_a_cell_that_kills_its_workers_is_an_error_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "ATTEMPTS", 2)
+
+    def deadly(run):
+        import json
+        import os
+
+        if json.loads(run.dataset.attrs["paper_settings"])["dim"] == 100:
+            os._exit(9)
+        return run.last("loss")
+
+    found = sweep(tmp_path, {"dim": [100, 10]}, measure=deadly, processes=2)
+    assert list(found.failed) == ["dim=100"] and "died 2 times" in found.failed["dim=100"]
+    assert found.done.values.tolist() == [False, True]
+
+
+def test_an_error_while_workers_compute_does_not_wait_for_them(tmp_path, monkeypatch):
+    def full(self, id, outcome):
+        raise BadInput("no room")
+
+    monkeypatch.setattr(_Work, "_commit", full)
+
+    def sleepy(run):
+        import json
+        import time
+
+        if json.loads(run.dataset.attrs["paper_settings"])["dim"] > 10:
+            time.sleep(600)
+        return run.last("loss")
+
+    with pytest.raises(BadInput, match="no room"):
+        sweep(tmp_path, measure=sleepy, processes=2)
+    assert multiprocessing.active_children() == []

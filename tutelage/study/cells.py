@@ -1,0 +1,71 @@
+"""One cell of a sweep: one run of some seeds, and the numbers asked of it. What a worker computes, anywhere."""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tutelage import papers
+from tutelage._plain import plain
+from tutelage.analysis.claims import Verdict
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.papers.paper import Paper, Settings
+from tutelage.study.measuring import Asked
+from tutelage.study.spec import RunSpec, digest
+from tutelage.trajectory.measures import Measured, options
+
+VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run of a sweep, and what to measure of it. `checkpoint`: a file for it, if the worker shares the disk."""
+
+    spec: RunSpec
+    asked: tuple[Asked, ...]
+    checkpoint: Path | None = None
+
+    @cached_property
+    def id(self) -> str:
+        return digest({"kind": "cell", "run": self.spec.plain(), "measures": sorted(each.key for each in self.asked)})
+
+
+def compute(cell: Cell) -> dict[str, Any]:
+    """Run a cell: for each measure its numbers, one a seed, as plain lists; None for nan, or for no limit."""
+    began = time.perf_counter()
+    paper = papers.get(cell.spec.paper)
+    settings = paper.configure(cell.spec.settings)
+    found = _verdicts(paper, settings, cell) | _numbers(paper, settings, cell)
+    return {"measures": found, "seconds": round(time.perf_counter() - began, 3)}
+
+
+def _numbers(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
+    measures = [each.measure(paper) for each in cell.asked if not each.claim]
+    if not measures:
+        return {}
+    run = paper.launch(
+        settings,
+        cell.spec.dynamics,
+        seeds=list(cell.spec.seeds),
+        checkpoint=Checkpoint(cell.checkpoint) if cell.checkpoint else None,
+        **options(measures),
+    )
+    return {measure.name: _plain(measure.measured(run)) for measure in measures}
+
+
+def _plain(measured: Measured) -> dict[str, Any]:
+    return {"values": plain(measured.values), "limit": plain(measured.limit)}
+
+
+def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
+    wanted = {each.claim: each.name for each in cell.asked if each.claim}
+    if not wanted:
+        return {}
+    seeds = len(cell.spec.seeds)
+    table = paper.check(settings, seeds=seeds, only=tuple(wanted))
+    rows = [row for row in table.rows if row.claim.id in wanted]  # "SM-T2" also names "SM-T2:edge"
+    numbers = {wanted[row.claim.id]: VERDICTS.get(row.finding.verdict, np.nan) for row in rows}
+    return {name: _plain(Measured(np.full(seeds, each), np.full(seeds, np.inf))) for name, each in numbers.items()}

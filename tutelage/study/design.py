@@ -1,0 +1,174 @@
+"""Which settings a sweep visits: a grid, or a random or Sobol design over ranges."""
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import qmc
+
+from tutelage._errors import BadInput, unknown
+from tutelage._values import value
+from tutelage.papers.paper import Paper
+
+Kind = Literal["grid", "random", "sobol"]
+_RANGE = re.compile(r"([^.:,]\S*?)\.\.([^:]+?)(?::(\d+))?(?::(lin|log))?")
+
+
+@dataclass(frozen=True)
+class Range:
+    """From `low` to `high`; `count` points on a grid; `log`: equal ratios in place of equal differences."""
+
+    low: float
+    high: float
+    count: int | None = None
+    log: bool = True
+
+    def at(self, part: np.ndarray) -> np.ndarray:
+        """The values at parts 0 to 1 of the way."""
+        if self.log:
+            return self.low * (self.high / self.low) ** part
+        return self.low + (self.high - self.low) * part
+
+
+@dataclass(frozen=True)
+class Design:
+    """The points of a sweep. A grid has the values of each axis; other designs have none."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    points: tuple[dict[str, Any], ...]
+    axes: dict[str, tuple[Any, ...]]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dims of a result: the settings of a grid; one for the points of another design."""
+        return tuple(self.axes) or ("point",)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(axis) for axis in self.axes.values()) or (len(self.points),)
+
+
+def parsed(text: str) -> tuple[Any, ...] | Range:
+    """What `--over name=...` says: values with commas between, or a range `low..high:count`.
+
+    A range is log-spaced if both ends are above 0; `:lin` after it makes it evenly spaced.
+
+    ```python
+    >>> from tutelage.study.design import parsed
+    >>> parsed("10,25,50"), parsed("1e2..1e8:4")
+    ((10, 25, 50), Range(low=100.0, high=100000000.0, count=4, log=True))
+
+    ```
+    """
+    found = _RANGE.fullmatch(text.strip())
+    if not found:
+        if ".." in text:
+            raise BadInput(f"--over {text!r} is not a range; write for example 1e2..1e8:13 or 0..1:5:lin.")
+        return tuple(value(part.strip()) for part in text.split(",") if part.strip())
+    low, high = (_number(part, text) for part in found.groups()[:2])
+    log = low > 0 and high > 0 if found[4] is None else found[4] == "log"
+    if log and (low <= 0 or high <= 0):
+        raise BadInput(f"--over {text!r} is log-spaced, but its ends must then be above 0; write :lin after it.")
+    return Range(low, high, int(found[3]) if found[3] else None, log)
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise BadInput(f"--over {whole!r}: {text!r} is not a number; write for example 1e2..1e8:13.") from None
+    if not math.isfinite(number):
+        raise BadInput(f"--over {whole!r}: {text!r} is not finite; write for example 1e2..1e8:13.")
+    return number
+
+
+def design(
+    paper: Paper,
+    over: Mapping[str, Any],
+    *,
+    kind: Kind = "grid",
+    points: int | None = None,
+    seed: int = 0,
+) -> Design:
+    """The design over some settings of a paper; `over` has texts (see `parsed`), values or `Range`s.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.study.design import design
+    >>> design(tt.papers.both_layers, {"dim": "1e2..1e8:3", "width": [2, 4]}).points[:3]
+    ({'dim': 100, 'width': 2}, {'dim': 100, 'width': 4}, {'dim': 100000, 'width': 2})
+
+    ```
+    """
+    if kind not in ("grid", "random", "sobol"):
+        raise unknown("design", kind, ["grid", "random", "sobol"])
+    if not over:
+        raise BadInput("A sweep needs at least one setting to go over; write for example --over dim=1e2..1e8:13.")
+    asked = {_setting(paper, name): parsed(what) if isinstance(what, str) else what for name, what in over.items()}
+    if kind == "grid":
+        axes = {name: _axis(paper, name, what) for name, what in asked.items()}
+        return Design(kind, tuple(axes), tuple(_product(axes)), axes)
+    if not points or points < 1:
+        raise BadInput(f"A {kind} design needs the number of its points; write for example --points 64.")
+    return Design(kind, tuple(asked), tuple(_scattered(paper, asked, kind, points, seed)), {})
+
+
+def _setting(paper: Paper, name: str) -> str:
+    name = paper.aliases.get(name, name)
+    if name not in paper.settings.model_fields:
+        raise unknown(f"setting of {paper.name}", name, paper.settings.model_fields)
+    return name
+
+
+def _axis(paper: Paper, name: str, what: Range | Sequence[Any]) -> tuple[Any, ...]:
+    if isinstance(what, Range):
+        if what.count is None:
+            raise BadInput(f"The range of {name} has no number of points; write for example {name}=1e2..1e8:13.")
+        found = [_rounded(paper, name, each) for each in what.at(np.linspace(0, 1, what.count))]
+    else:
+        found = [_plain(each) for each in (what if np.iterable(what) else [what])]
+    values = tuple(dict.fromkeys(found))
+    if not values:
+        raise BadInput(f"--over {name} has no values; write for example {name}=1,2,3.")
+    return values
+
+
+def _rounded(paper: Paper, name: str, number: float) -> int | float:
+    """A value of a range: whole where the setting is; 0.1, not 0.10000000000000002."""
+    whole = paper.settings.model_fields[name].annotation is int
+    return round(number) if whole else float(f"{number:.12g}")
+
+
+def _plain(each: Any) -> Any:
+    """A value that was given: as it is, but a plain and hashable Python value; 1e3 is 1000."""
+    each = each.item() if hasattr(each, "item") else each
+    if isinstance(each, float) and each.is_integer():
+        return int(each)
+    return tuple(map(_plain, each)) if isinstance(each, (list, tuple)) else each
+
+
+def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _scattered(paper: Paper, asked: Mapping[str, Any], kind: Kind, points: int, seed: int) -> list[dict[str, Any]]:
+    """Points in the unit cube, each coordinate carried to its range or to one of its values."""
+    if kind == "sobol":
+        cube = qmc.Sobol(len(asked), rng=np.random.default_rng(seed)).random_base2(max(0, math.ceil(math.log2(points))))
+        cube = cube[:points]
+    else:
+        cube = np.random.default_rng(seed).random((points, len(asked)))
+    columns = [_column(paper, name, what, part) for (name, what), part in zip(asked.items(), cube.T, strict=True)]
+    return [dict(zip(asked, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _column(paper: Paper, name: str, what: Range | Sequence[Any], part: np.ndarray) -> list[Any]:
+    if isinstance(what, Range):
+        return [_rounded(paper, name, each) for each in what.at(part)]
+    values = _axis(paper, name, what)
+    return [values[int(each * len(values))] for each in part]

@@ -1,0 +1,86 @@
+"""What a sweep measures, by name: of the paper, of any run, a claim's verdict, or a function of one's own."""
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tutelage._errors import BadInput, unknown
+from tutelage.papers.paper import Paper
+from tutelage.study.fingerprint import fingerprint
+from tutelage.trajectory.measures import Measure
+
+Wanted = str | Measure | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One thing to measure: a name that workers look up, or a `Measure` that is sent to them.
+
+    `key` changes when a function's code does, so that old numbers are not taken for new ones.
+    """
+
+    name: str
+    key: str
+    claim: str = ""
+    own: Measure | None = None
+
+    def measure(self, paper: Paper) -> Measure:
+        return self.own or paper.measure(self.name)
+
+
+def asked(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Asked, ...]:
+    """What to measure. Texts may have commas: `recovery_time,final_loss,claim:SM-T1a,own.py:spread`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.study.measuring import asked
+    >>> [each.name for each in asked(tt.papers.both_layers, "final_loss,claim:BL11")]
+    ['final_loss', 'claim:BL11']
+
+    ```
+    """
+    many = [wanted] if isinstance(wanted, (str, Measure)) or callable(wanted) else list(wanted)
+    texts = [part.strip() for each in many if isinstance(each, str) for part in each.split(",") if part.strip()]
+    found = [_named(paper, text) for text in texts] + [_own(each) for each in many if not isinstance(each, str)]
+    if not found:
+        raise BadInput("A sweep needs something to measure; write for example --measure final_loss.")
+    names = [each.name for each in found]
+    if len(set(names)) < len(names):
+        raise BadInput(f"The measures {', '.join(names)} have a name twice; give each its own.")
+    return tuple(found)
+
+
+def _named(paper: Paper, text: str) -> Asked:
+    first, colon, rest = text.partition(":")
+    if colon and first == "claim":
+        if rest not in [claim.id for claim in paper.claims]:
+            raise unknown(f"claim of {paper.name}", rest, [claim.id for claim in paper.claims])
+        return Asked(text, text, claim=rest)
+    if colon:
+        return _own(_from_file(first, rest))
+    paper.measure(text)  # a name that cannot be is refused here, not by a worker
+    return Asked(text, text)
+
+
+def _from_file(file: str, name: str) -> Callable[..., Any]:
+    """The function `name` of a Python file."""
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file) if Path(file).is_file() else None
+    if spec is None or spec.loader is None:
+        raise BadInput(f"--measure {file}:{name}: {file} is not a Python file; write for example own.py:spread.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, name, None)):
+        raise BadInput(f"--measure {file}:{name}: {file} has no function {name}; it must take a run.")
+    return getattr(module, name)
+
+
+def _own(wanted: Any) -> Asked:
+    """A function of a run, or a `Measure`, as one to send: by its text, since workers may not have its file."""
+    if not (isinstance(wanted, Measure) or callable(wanted)):
+        raise BadInput(f"{wanted!r} is not a measure; pass a name, a function of a run, or a tt.Measure.")
+    if not isinstance(wanted, Measure):
+        name = getattr(wanted, "__name__", "measure").replace("<lambda>", "measure")
+        wanted = Measure(name, (wanted.__doc__ or name).strip().splitlines()[0], wanted)
+    return Asked(wanted.name, f"{wanted.name}@{fingerprint(wanted.of)}", own=wanted)

@@ -1,0 +1,314 @@
+"""Sweeps: many settings, many seeds, a few numbers of each run; safe to stop, and only what is missing is computed."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from tutelage import papers
+from tutelage._errors import BadInput, unknown
+from tutelage._plain import duration, some
+from tutelage.dynamics.checkpoint import replaced
+from tutelage.dynamics.stopping import Interrupted, stop_asked
+from tutelage.papers.paper import Diagram, Experiment, Paper, Size
+from tutelage.study import cluster, workers
+from tutelage.study.cells import Cell
+from tutelage.study.design import Design, Kind
+from tutelage.study.design import design as planned
+from tutelage.study.files import read_json, write_json, writing
+from tutelage.study.measuring import Asked, Wanted, asked
+from tutelage.study.result import Sweep
+from tutelage.study.runs import spec_of, tidied
+from tutelage.study.spec import SCHEMA
+from tutelage.study.store import Entry, Store
+from tutelage.trajectory.dataset import load, provenance, save
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+BLOCK = 32
+"""Seeds of a cell that are run in one batch. More seeds are more blocks, so that a larger sweep keeps the smaller's."""
+PAUSE = 2.0  # seconds between two writings of the partial result
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done: a cell for each point and block of seeds."""
+
+    paper: Paper
+    base: Experiment
+    design: Design
+    asked: tuple[Asked, ...]
+    seeds: tuple[int, ...]
+    dynamics: str | None
+    block: int
+
+    def experiments(self) -> Iterator[Experiment]:
+        own = self.base.settings.model_dump(mode="json")
+        for point in self.design.points:
+            yield Experiment(self.paper, self.paper.configure(own | point))
+
+    def cells(self) -> list[list[Cell]]:
+        """By point, by block of seeds."""
+        blocks = [self.seeds[at : at + self.block] for at in range(0, len(self.seeds), self.block)]
+        return [[Cell(spec_of(e, self.dynamics, b), self.asked) for b in blocks] for e in self.experiments()]
+
+    def spec(self) -> dict[str, Any]:
+        """As it is written in `spec.json`."""
+        return {
+            "kind": "sweep",
+            "schema": SCHEMA,
+            "paper": self.paper.name,
+            "settings": {k: v for k, v in self.base.settings.model_dump(mode="json").items() if k not in self.names},
+            "dynamics": self.dynamics or self.paper.dynamics[0],
+            "seeds": list(self.seeds),
+            "block": self.block,
+            "design": self.design.kind,
+            "names": list(self.names),
+            "points": list(self.design.points),
+            "measures": [each.name for each in self.asked],
+            "keys": [each.key for each in self.asked],
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.design.names
+
+
+def sweep(
+    experiment: Experiment | Paper | str,
+    *,
+    over: Mapping[str, Any],
+    measure: Wanted | Sequence[Wanted],
+    seeds: int | Sequence[int] = 8,
+    dynamics: str | None = None,
+    design: Kind = "grid",
+    points: int | None = None,
+    design_seed: int = 0,
+    store: Store | str | Path | None = None,
+    processes: int | None = None,
+    client: "Client | None" = None,
+    block: int = BLOCK,
+    progress: Callable[[str, int, int], None] | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Sweep:
+    """Run a paper's experiment over many settings and keep a few numbers of each run.
+
+    - `over`: the settings to sweep, `{"dim": "1e2..1e8:13", "students": [10, 25]}`; texts as on the command line.
+    - `measure`: what to keep of each seed: names (of the paper, `final_loss`, an event, `claim:ID`), `tt.Measure`s, or
+      functions of a run that give one number a seed.
+    - `design`: "grid", or "random" or "sobol" with `points` points in the ranges of `over`.
+    - `store`: where results are kept. A cell that is there is not computed again; partial results are in the sweep's
+      folder at any time; after Ctrl-C or a crash the same call goes on, and ends with the same numbers.
+    - `processes`: how many of this machine; as many as it has cores if None. Or `client`: that of a Dask cluster.
+    - `block`: how many seeds are run in one batch.
+
+    ```python
+    >>> import tempfile, tutelage as tt
+    >>> swept = tt.sweep("both_layers", over={"width": [1, 2, 4]}, measure="final_loss", seeds=4,
+    ...                  store=tempfile.mkdtemp(), processes=1)
+    >>> dict(swept.final_loss.sizes)
+    {'width': 3, 'seed': 4}
+
+    ```
+    """
+    plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
+    cells = plan.cells()  # a setting that cannot be is refused before anything is written
+    kept = store if isinstance(store, Store) else Store(store)
+    entry = kept.prepare(plan.spec())
+    with kept.locked(entry.id, told=told):
+        tidied(entry)
+        return _Work(kept, entry, plan, cells, progress).done(processes, client)
+
+
+def diagram(paper: Paper, chosen: Diagram, size: Size = "quick", **options: Any) -> Sweep:
+    """A phase diagram of a paper, as the sweep that it is."""
+    return sweep(
+        paper(**chosen.settings),
+        over=chosen.over[size],
+        measure=chosen.measure,
+        **{"seeds": chosen.seeds[size], "dynamics": chosen.dynamics} | options,
+    )
+
+
+def _plan(experiment, over, measure, seeds, dynamics, kind, points, design_seed, block) -> _Plan:
+    base = papers.get(experiment) if isinstance(experiment, str) else experiment
+    base = base() if isinstance(base, Paper) else base
+    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
+    if not numbers or block < 1:
+        raise BadInput(f"seeds is {seeds!r} and block {block!r}, but at least one seed and a block of one are needed.")
+    paper = base.paper
+    if dynamics is not None and dynamics not in paper.dynamics:
+        raise unknown(f"dynamics of {paper.name}", dynamics, paper.dynamics)
+    chosen = planned(paper, over, kind=kind, points=points, seed=design_seed)
+    return _Plan(paper, base, chosen, asked(paper, measure), numbers, dynamics, block)
+
+
+class _Work:
+    """A sweep being done: which cells there are, which of them have results, and the Dataset of these."""
+
+    def __init__(
+        self,
+        store: Store,
+        entry: Entry,
+        plan: _Plan,
+        table: list[list[Cell]],
+        progress: Callable[[str, int, int], None] | None,
+    ):
+        self.store, self.entry, self.plan, self.table, self.progress = store, entry, plan, table, progress
+        self.cells = {cell.id: cell for row in self.table for cell in row}
+        self.results = {
+            id: _result(self._file(id), cell) for id, cell in self.cells.items() if self._file(id).is_file()
+        }
+        self.failed: dict[str, str] = {}
+        self._due = 0.0
+
+    def done(self, processes: int | None, client: "Client | None") -> Sweep:
+        """All cells, and the result."""
+        began, missing = time.perf_counter(), self._missing(checkpoints=client is None)
+        self.store.note(self.entry.id, f"begun: {len(missing)} of {some(len(self.cells), 'cell')} to do")
+        self._tell()
+        with contextlib.closing(self._computed(missing, processes, client)) as outcomes:
+            for id, outcome in outcomes:
+                self._commit(id, outcome)
+                self._tell()
+        if missing or self.store.find(self.entry.id).state != "finished":
+            self._write(final=len(self.results) == len(self.cells), seconds=time.perf_counter() - began)
+        if stop_asked() and len(self.results) + len(self.failed) < len(self.cells):
+            self.store.note(self.entry.id, "stopped when asked to; what was done is kept")
+            raise Interrupted
+        entry = self.store.find(self.entry.id)
+        return Sweep(entry, load(entry.result), self.failed)
+
+    def _missing(self, *, checkpoints: bool) -> dict[str, Cell]:
+        missing = {id: cell for id, cell in self.cells.items() if id not in self.results}
+        if not checkpoints:
+            return missing
+        return {id: Cell(c.spec, c.asked, self._file(id).with_suffix(".npz")) for id, c in missing.items()}
+
+    def _computed(self, missing: dict[str, Cell], processes: int | None, client: "Client | None"):
+        if client is not None:
+            return cluster.on_cluster(missing, client)
+        with writing(self.store.root):
+            for cell in missing.values():
+                assert cell.checkpoint is not None
+                cell.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        count = min(processes or os.cpu_count() or 1, len(missing))
+        return workers.inline(missing) if count <= 1 else workers.processes(missing, count)
+
+    def _file(self, id: str) -> Path:
+        return self.store.root / ".cells" / id[:2] / f"{id}.json"
+
+    def _commit(self, id: str, outcome: workers.Outcome) -> None:
+        """A result is kept once and for all; an error is told, and tried again when the sweep is asked for again."""
+        cell = self.cells[id]
+        if "error" in outcome:
+            where = ", ".join(f"{name}={cell.spec.settings[name]}" for name in self.plan.names)
+            if len(self.table[0]) > 1:
+                where += f", seeds {cell.spec.seeds[0]} to {cell.spec.seeds[-1]}"
+            self.failed[where] = outcome["error"]
+            self.store.note(self.entry.id, f"failed: {where}: {outcome['error']}")
+            return
+        file = self._file(id)
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json({"run": cell.spec.plain(), **outcome}, file)
+        # With what workers that were killed left half-written.
+        for left in (file.with_suffix(".npz"), *file.parent.glob(f".{id}.npz.*.part")):
+            left.unlink(missing_ok=True)
+        self.results[id] = outcome
+        if time.monotonic() > self._due:
+            self._write()
+
+    def _tell(self) -> None:
+        if self.progress:
+            self.progress("sweep", len(self.results) + len(self.failed), len(self.cells))
+
+    def _write(self, *, final: bool = False, seconds: float = 0.0) -> None:
+        """The Dataset as far as it goes; the summary only when all is done."""
+        began, dataset = time.monotonic(), self._dataset()
+        with writing(self.entry.folder):
+            replaced(self.entry.result, lambda part: save(dataset, part))
+            if final:
+                spent = sum(result["seconds"] for result in self.results.values())
+                about = {"cells": len(self.cells), "cell_seconds": round(spent, 3), "seconds": round(seconds, 3)}
+                write_json(about, self.entry.folder / "summary.json")
+                self.store.note(self.entry.id, f"done in {duration(seconds)}")
+        now = time.monotonic()
+        self._due = now + max(PAUSE, 10 * (now - began))  # a large sweep is written less often
+
+    def _dataset(self) -> xr.Dataset:
+        plan = self.plan
+        dims, shape = plan.design.dims, plan.design.shape
+        done = np.array([all(cell.id in self.results for cell in row) for row in self.table])
+        dataset = xr.Dataset({"done": (dims, done.reshape(shape))}, self._coords())
+        for each in plan.asked:
+            measure = None if each.claim else each.measure(plan.paper)
+            kind = measure.kind if measure else "verdict"
+            about = {"long_name": measure.long_name if measure else f"verdict of {each.claim}", "kind": kind}
+            units = {"units": measure.units if measure else "1 holds, 0 fails"}
+            dataset[each.name] = ((*dims, "seed"), self._values(each.name, "values", np.nan), about | units)
+            if kind == "time":
+                dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
+            if measure and measure.law:
+                dataset[f"{each.name}_law"] = (dims, self._laws[each.name], {"long_name": "prediction"})
+        return dataset.assign_attrs(provenance(plan.spec()) | {"paper": plan.paper.name})
+
+    def _coords(self) -> dict[str, Any]:
+        plan = self.plan
+        seeds = {"seed": ("seed", list(plan.seeds))}
+        if plan.design.axes:
+            return seeds | {name: (name, _coordinate(axis)) for name, axis in plan.design.axes.items()}
+        return seeds | {
+            name: ("point", _coordinate([point[name] for point in plan.design.points])) for name in plan.names
+        }
+
+    def _values(self, name: str, part: str, absent: float) -> np.ndarray:
+        rows = [np.concatenate([self._block(cell, name, part, absent) for cell in row]) for row in self.table]
+        return np.array(rows).reshape(*self.plan.design.shape, len(self.plan.seeds))
+
+    def _block(self, cell: Cell, name: str, part: str, absent: float) -> np.ndarray:
+        result = self.results.get(cell.id)
+        found = result["measures"][name][part] if result else [None] * len(cell.spec.seeds)
+        return np.array([absent if each is None else each for each in found], float)
+
+    @cached_property
+    def _laws(self) -> dict[str, np.ndarray]:
+        """What theory predicts, by measure; computed once for all the times that the result is written."""
+        plan = self.plan
+        measures = [each.measure(plan.paper) for each in plan.asked if not each.claim]
+        laws = {measure.name: measure.law for measure in measures if measure.law}
+        if not laws:
+            return {}
+        points = [experiment.settings for experiment in plan.experiments()]
+        return {
+            name: np.array([law(settings) for settings in points], float).reshape(plan.design.shape)
+            for name, law in laws.items()
+        }
+
+
+def _result(file: Path, cell: Cell) -> workers.Outcome:
+    """What was kept of a cell; a file that holds something else is refused and left alone."""
+    kept = read_json(file)
+    try:
+        wanted = {each.name for each in cell.asked}
+        counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}
+        fits = counts == {len(cell.spec.seeds)} and kept["seconds"] >= 0
+    except (TypeError, KeyError):
+        fits = False
+    if not fits:
+        raise BadInput(f"{file} is not the result of a cell; it was left alone: mend it or move it away.")
+    return kept
+
+
+def _coordinate(values: Sequence[Any]) -> np.ndarray:
+    """Numbers as numbers; anything else as text."""
+    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
+    return np.array(values) if numbers else np.array([str(each) for each in values])

@@ -1,0 +1,160 @@
+"""Where the cells of a sweep are computed on this machine: in this process, or in several of its own.
+
+A way to compute takes cells by name and yields `(name, outcome)` as they come. An outcome is what `cells.compute`
+gave, or `{"error": sentence}`. When a stop is asked for, cells in progress stop at their next chunk and do not come.
+"""
+
+import contextlib
+import itertools
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import cloudpickle
+
+from tutelage.dynamics.stopping import Interrupted, ask_to_stop, stop_asked
+from tutelage.study.cells import Cell, compute
+
+Outcome = dict[str, Any]
+ATTEMPTS = 3
+"""How often in a row workers may die without finishing a cell."""
+PAUSE = 0.2  # seconds between looks at whether a stop was asked for
+
+
+def inline(cells: Mapping[str, Cell]) -> Iterator[tuple[str, Outcome]]:
+    """One after another, in this process."""
+    for name, cell in cells.items():
+        if stop_asked():
+            return
+        try:
+            yield name, attempt(cell)
+        except Interrupted:
+            return
+
+
+def attempt(cell: Cell) -> Outcome:
+    """The outcome of a cell; an error is one, so that it does not stop the others."""
+    try:
+        return compute(cell)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def processes(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcome]]:
+    """In `count` processes. If one dies, all are begun anew with the cells that are not done."""
+    waiting, deaths = dict(cells), 0
+    while waiting and not stop_asked():
+        # After a death that nothing was finished before, one by one: then it is clear which cell it was.
+        part = dict(itertools.islice(waiting.items(), count)) if deaths else dict(waiting)
+        before = len(waiting)
+        for name, outcome in _pooled(part, 1 if deaths else min(count, len(part))):
+            del waiting[name]
+            yield name, outcome
+        deaths = 0 if len(waiting) < before else deaths + 1
+        if deaths == ATTEMPTS:
+            name = next(iter(waiting))
+            del waiting[name]
+            yield name, {"error": f"The worker died {ATTEMPTS} times in a row, perhaps for want of memory."}
+            deaths = 0
+
+
+def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcome]]:
+    """Cells in one pool of processes, until they are done, a process dies, or a stop is asked for."""
+    payloads = {name: packed(cell) for name, cell in cells.items()}
+    others = set(multiprocessing.active_children())
+    # "spawn": a forked JAX hangs.
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
+    names: dict[Future, str] = {}
+    try:
+        with _birth():
+            names.update((pool.submit(work, payload), name) for name, payload in payloads.items())
+        yield from _collected(names, others)
+    except BrokenProcessPool:
+        return
+    finally:
+        if not all(future.done() for future in names):  # whoever asked is gone: nobody wants the rest
+            for child in _new(others):
+                child.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _collected(names: Mapping[Future, str], others: set[Any]) -> Iterator[tuple[str, Outcome]]:
+    unfinished = set(names)
+    while unfinished:
+        done, unfinished = wait(unfinished, PAUSE, FIRST_COMPLETED)
+        for future in done:
+            outcome = future.result()
+            if outcome is not None:
+                yield names[future], outcome
+        if stop_asked():
+            unfinished = {future for future in unfinished if not future.cancel()}
+            for child in _new(others):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid, signal.SIGINT)
+
+
+def _new(others: set[Any]) -> list[Any]:
+    """The processes of the pool."""
+    return [child for child in multiprocessing.active_children() if child not in others]
+
+
+@contextlib.contextmanager
+def _birth() -> Iterator[None]:
+    """While workers are started: they must not run the user's script again, nor hear Ctrl-C before they are ready.
+
+    A spawned process imports the main script. One that calls `sweep` at its top level would wait there for the lock
+    that its parent has.
+    """
+    main = sys.modules["__main__"]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin() -> None:
+    """In a new worker: a request to stop is kept until the next chunk, and the death of the parent ends it."""
+    signal.signal(signal.SIGINT, lambda number, frame: ask_to_stop())
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def packed(cell: Cell) -> bytes:
+    """A cell to be sent. Functions of the user's own modules go along by value: a worker may not have their files."""
+    functions = [each.own.of for each in cell.asked if each.own]
+    modules = {sys.modules.get(getattr(function, "__module__", None) or "") for function in functions}
+    own = [module for module in modules if module and module.__name__.partition(".")[0] not in ("tutelage", "__main__")]
+    for module in own:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return cloudpickle.dumps(cell)
+    finally:
+        for module in own:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def work(payload: bytes) -> Outcome | None:
+    """A packed cell in a worker; None if it was asked to stop."""
+    try:
+        return None if stop_asked() else attempt(cloudpickle.loads(payload))
+    except Interrupted:
+        return None
