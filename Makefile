@@ -1,6 +1,7 @@
 # make            the environment in .venv, with the tested versions (constraints.txt)
 # make reproduce  quick reproduction of every paper: figures, claims, one HTML report
 # make test       the whole gate: lint, docs, tests
+# make soak       200 kills at random moments over several runs and sweeps
 # make lint | docs | pages | bench | clean
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: install develop reproduce test lint docs pages bench clean
+.PHONY: install develop reproduce test lint docs pages bench soak clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -55,7 +56,10 @@ pages: $(DEV)
 
 bench: $(DEV)
 	$(INSTALL) ".[bench]"
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for script in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+soak: $(DEV)
+	$(BIN)/python benchmarks/soak.py --kills 200
 
 clean:
 	rm -rf $(VENV) $(REPORT) site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -15,8 +15,8 @@ INTRO = """# Command line
 Every command is a skin over one public function. `-h` explains each; `--json` prints JSON on standard output and
 nothing else; progress goes to standard error, and `--quiet` silences it.
 
-Exit codes: 0 done; 1 a claim that must hold failed, a certificate disagreed or a part crashed; 2 bad input, told in one
-sentence.
+Exit codes: 0 done; 1 a claim that must hold failed, a certificate or a stored run disagreed, or a part crashed; 2 bad
+input, told in one sentence; 130 stopped by Ctrl-C.
 """
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tutelage import papers
+from tutelage._plain import number, plain
 from tutelage.papers.paper import Paper
 from tutelage.present.parameters import parameters
-from tutelage._plain import number, plain
 
 FOLDER = Path(__file__).parent / "papers"
 
@@ -34,6 +34,8 @@ def page(paper: Paper) -> str:
         for p in parameters(paper.settings)
     ]
     figures = [(code(f.id), cell(f.title), "new here" if f.ours else "") for f in paper.figures]
+    measures = [(code(m.name), m.kind, cell(m.long_name), "has a law" if m.law else "") for m in paper.measures]
+    diagrams = [(code(d.id), cell(d.title)) for d in paper.diagrams]
     claims = [
         (cell(c.id), cell(c.where), cell(c.statement) + (" *(new here)*" if c.ours else ""), cell(c.expected.value))
         for c in paper.claims
@@ -55,6 +57,19 @@ Set with `--set name=value` on the command line, or `papers.get("{paper.name}").
 `tutelage reproduce {paper.name}/NAME` makes one.
 
 {table(("name", "title", ""), figures)}
+
+## Measures
+
+`tutelage sweep {paper.name} --over ... --measure NAME` keeps one of each seed, beside those that
+[any run has](../sweeps.md#what-can-be-measured).
+
+{table(("name", "kind", "what it is", ""), measures)}
+
+## Phase diagrams
+
+`tutelage diagram {paper.name} NAME` makes one.
+
+{table(("name", "title"), diagrams)}
 
 ## Claims
 

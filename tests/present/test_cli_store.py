@@ -337,7 +337,7 @@ def test_every_value_comes_back_from_the_table(tmp_path, to):
     data = mixed()
     exporting.export(data, tmp_path / "a", to)
     frame = read(tmp_path / "a", to)
-    assert len(frame) == 6 and list(tmp_path.iterdir()) == [tmp_path / "a"]
+    assert list(frame["seed"]) == [3, 3, 3, 5, 5, 5] and list(tmp_path.iterdir()) == [tmp_path / "a"]
     for _, row in frame.iterrows():
         at = {"seed": int(row["seed"]), "time": row["time"]}
         one = data.sel(at)

@@ -13,12 +13,12 @@ import pytest
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage.present import progress as progress_module
+from tutelage._plain import dumps, plain
 from tutelage._values import assignments
+from tutelage.present import progress as progress_module
 from tutelage.present.overview import overview
 from tutelage.present.parameters import parameters
 from tutelage.present.placing import Crowd, best
-from tutelage._plain import dumps, plain
 from tutelage.present.progress import Progress
 from tutelage.present.saved import describe
 from tutelage.present.sparkplot import sparkplot
@@ -93,7 +93,22 @@ def test_progress_in_a_log_speaks_now_and_then(capsys, monkeypatch):
             now[0] = float(second)
             progress("descent", second, 12)
     lines = capsys.readouterr().err.splitlines()
-    assert lines == ["tutelage: descent (6/12, 6 s)"]
+    assert lines == ["tutelage: descent (6/12, 6 s, about 6 s left)"]
+
+
+def test_time_left_counts_from_what_was_done_before(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    with Progress() as progress:
+        progress("sweep", 90, 100)  # taken up again: ninety cells were there
+        now[0] = 8.0
+        progress("sweep", 92, 100)
+        now[0] = 20.0
+        progress("sweep", 100, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "tutelage: sweep (92/100, 8 s, about 32 s left)",
+        "tutelage: sweep (100/100, 20 s)",
+    ]
 
 
 def test_quiet_progress_says_nothing(capsys):

@@ -268,6 +268,8 @@ def _details(paper: "Paper") -> dict[str, Any]:
         "presets": paper.presets,
         "dynamics": list(paper.dynamics),
         "figures": [{"id": f.id, "title": f.title, "ours": f.ours} for f in paper.figures],
+        "measures": [{"name": m.name, "kind": m.kind, "long_name": m.long_name} for m in paper.measures],
+        "diagrams": [{"id": d.id, "title": d.title, "measure": d.measure} for d in paper.diagrams],
         "claims": [{key: getattr(claim, key) for key in keys} for claim in paper.claims],
     }
 

@@ -188,6 +188,7 @@ def _about(entry: "Entry") -> dict[str, Any]:
 
 
 def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as_json: bool) -> None:
+    from tutelage.analysis.claims import Table
     from tutelage.present.progress import Progress
     from tutelage.study.stored import StoredRun
 
@@ -200,6 +201,8 @@ def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as
     if claims is None and not as_json:
         typer.echo(f"\nClaims: not checked yet; `tutelage show {entry.id[:8]} --check` checks them.")
     _picture(done.dataset, f"{entry.spec['paper']} {entry.id[:8]}", figure, opened, entry)
+    if check and Table.read(claims or []).broken:
+        raise typer.Exit(1)
 
 
 def _show_dataset(

@@ -1,17 +1,16 @@
 """Tables for a terminal. Every function takes plain values and prints to the given console."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as Grid
 
 from tutelage._plain import number, plain
 from tutelage.analysis.claims import Checked, Table, Verdict
 from tutelage.papers.paper import Paper
+from tutelage.present.grid import grid
 from tutelage.present.parameters import parameters
 from tutelage.present.results import Crash, counts, tally
 from tutelage.present.sparkplot import sparkplot
@@ -24,15 +23,6 @@ _COLOURS = {
 }
 
 
-def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a plain table under its title; cells may carry rich markup, so text of others must be escaped before."""
-    table = Grid(*head, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=any(head))
-    for row in rows:
-        table.add_row(*row)
-    if table.rows:
-        console.print(f"[bold]{escape(title)}[/]" if title else "", table, "", sep="\n")
-
-
 def papers(console: Console, known: Sequence[Paper]) -> None:
     """What there is, one line a paper."""
     rows = [(f"[bold]{p.name}[/]", escape(p.title), str(len(p.figures)), str(len(p.claims))) for p in known]
@@ -40,7 +30,7 @@ def papers(console: Console, known: Sequence[Paper]) -> None:
 
 
 def paper(console: Console, known: Paper) -> None:
-    """One paper: summary, settings, presets, figures and claims."""
+    """One paper: summary, settings, presets, figures, measures and claims."""
     console.print(f"[bold]{escape(known.title)}[/]\n{escape(known.authors)}. {escape(known.reference)}\n")
     console.print(escape(known.summary) + "\n")
     rows = [
@@ -57,6 +47,10 @@ def paper(console: Console, known: Paper) -> None:
     console.print(f"Dynamics (--dynamics name): {', '.join(known.dynamics)}.\n")
     drawn = [(f"[bold]{f.id}[/]", escape(f.title), "new here" if f.ours else "") for f in known.figures]
     grid(console, "Figures", ("figure", "title", ""), drawn)
+    kept = [(f"[bold]{m.name}[/]", m.kind, escape(m.long_name), "has a law" if m.law else "") for m in known.measures]
+    grid(console, "Measures (sweep --measure name)", ("measure", "kind", "what it is", ""), kept)
+    mapped = [(f"[bold]{d.id}[/]", escape(d.title)) for d in known.diagrams]
+    grid(console, f"Phase diagrams (tutelage diagram {known.name} name)", ("diagram", "title"), mapped)
     stated = [(f"[bold]{c.id}[/]", escape(c.where), escape(c.statement)) for c in known.claims]
     grid(console, "Claims", ("claim", "where", "statement"), stated)
 

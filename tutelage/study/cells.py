@@ -34,7 +34,7 @@ class Cell:
 
 
 def compute(cell: Cell) -> dict[str, Any]:
-    """Run a cell: for each measure its numbers, one a seed, as plain lists; None for nan, or for no limit."""
+    """Run a cell: for each measure its numbers, one a seed, as plain lists, and its law. None is nan, or no limit."""
     began = time.perf_counter()
     paper = papers.get(cell.spec.paper)
     settings = paper.configure(cell.spec.settings)
@@ -53,11 +53,12 @@ def _numbers(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
         checkpoint=Checkpoint(cell.checkpoint) if cell.checkpoint else None,
         **options(measures),
     )
-    return {measure.name: _plain(measure.measured(run)) for measure in measures}
+    laws = [measure.law(settings) if measure.law else None for measure in measures]
+    return {measure.name: _plain(measure.measured(run), law) for measure, law in zip(measures, laws, strict=True)}
 
 
-def _plain(measured: Measured) -> dict[str, Any]:
-    return {"values": plain(measured.values), "limit": plain(measured.limit)}
+def _plain(measured: Measured, law: float | None = None) -> dict[str, Any]:
+    return {"values": plain(measured.values), "limit": plain(measured.limit), "law": plain(law)}
 
 
 def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:

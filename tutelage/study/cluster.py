@@ -49,11 +49,20 @@ def on_cluster(cells: Mapping[str, Cell], client: "Client") -> Iterator[tuple[st
             if not coming.has_ready():
                 time.sleep(PAUSE)
                 continue
-            for future in coming.next_batch(block=False):
-                yield names.pop(future), _outcome(future)
+            batch = coming.next_batch(block=False)
+            for future, outcome in zip(batch, _outcomes(client, batch), strict=True):
+                yield names.pop(future), outcome
     finally:
         if names and client.status == "running":
             client.cancel(list(names))
+
+
+def _outcomes(client: "Client", batch: list[Any]) -> list[Outcome]:
+    """Fetched together: one by one, each would take a round to the scheduler and back."""
+    try:
+        return client.gather(batch)
+    except Exception:  # of one of them
+        return [_outcome(future) for future in batch]
 
 
 def _outcome(future: Any) -> Outcome:

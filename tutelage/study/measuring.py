@@ -83,4 +83,5 @@ def _own(wanted: Any) -> Asked:
     if not isinstance(wanted, Measure):
         name = getattr(wanted, "__name__", "measure").replace("<lambda>", "measure")
         wanted = Measure(name, (wanted.__doc__ or name).strip().splitlines()[0], wanted)
-    return Asked(wanted.name, f"{wanted.name}@{fingerprint(wanted.of)}", own=wanted)
+    key = "@".join((wanted.name, fingerprint(wanted.of), *([fingerprint(wanted.law)] if wanted.law else [])))
+    return Asked(wanted.name, key, own=wanted)

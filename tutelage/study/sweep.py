@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +257,7 @@ class _Work:
             if kind == "time":
                 dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
             if measure and measure.law:
-                dataset[f"{each.name}_law"] = (dims, self._laws[each.name], {"long_name": "prediction"})
+                dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
         return dataset.assign_attrs(provenance(plan.spec()) | {"paper": plan.paper.name})
 
     def _coords(self) -> dict[str, Any]:
@@ -279,19 +278,11 @@ class _Work:
         found = result["measures"][name][part] if result else [None] * len(cell.spec.seeds)
         return np.array([absent if each is None else each for each in found], float)
 
-    @cached_property
-    def _laws(self) -> dict[str, np.ndarray]:
-        """What theory predicts, by measure; computed once for all the times that the result is written."""
-        plan = self.plan
-        measures = [each.measure(plan.paper) for each in plan.asked if not each.claim]
-        laws = {measure.name: measure.law for measure in measures if measure.law}
-        if not laws:
-            return {}
-        points = [experiment.settings for experiment in plan.experiments()]
-        return {
-            name: np.array([law(settings) for settings in points], float).reshape(plan.design.shape)
-            for name, law in laws.items()
-        }
+    def _law(self, name: str) -> np.ndarray:
+        """What theory predicts: it was computed with the cells, since it may take as long as a short run."""
+        found = [[self.results[cell.id] for cell in row if cell.id in self.results] for row in self.table]
+        laws = [results[0]["measures"][name]["law"] if results else None for results in found]
+        return np.array([np.nan if law is None else law for law in laws], float).reshape(self.plan.design.shape)
 
 
 def _result(file: Path, cell: Cell) -> workers.Outcome:
@@ -300,7 +291,8 @@ def _result(file: Path, cell: Cell) -> workers.Outcome:
     try:
         wanted = {each.name for each in cell.asked}
         counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}
-        fits = counts == {len(cell.spec.seeds)} and kept["seconds"] >= 0
+        laws = all("law" in kept["measures"][name] for name in wanted)
+        fits = counts == {len(cell.spec.seeds)} and laws and kept["seconds"] >= 0
     except (TypeError, KeyError):
         fits = False
     if not fits:

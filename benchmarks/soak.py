@@ -1,0 +1,192 @@
+"""The soak test: runs and sweeps asked for again and again by processes that are killed at random moments.
+
+Every job is a process of its own, as a user's would be. It is killed with SIGKILL, or asked to stop with SIGINT, or one
+of its workers is killed; then it is begun again. When the number of kills is reached, all jobs may finish, and every
+variable of every result is compared, bit for bit, with that of a store in which nobody was disturbed.
+
+    python benchmarks/soak.py --kills 200
+"""
+
+import argparse
+import functools
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import tutelage as tt
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.stopping import Interrupted, gentle_signals
+from tutelage.study import cells, runs
+from tutelage.study.runs import differences
+from tutelage.study.store import Store
+from tutelage.trajectory.dataset import load
+
+OFTEN = 0.1  # seconds between checkpoints, so that kills fall into many of them
+STOPPED = 130  # the exit code of a job that stopped when asked to
+KILLS = 200
+SLOWLY = {"steps": 1_500_000, "step": 1e-5}  # some seconds; so small a step that nothing converges before
+
+
+def jobs() -> dict[str, Callable[[Store], object]]:
+    """Runs and sweeps of some seconds each. Two of the sweeps share cells, and two have workers."""
+    layers, moe = tt.papers.both_layers, tt.papers.soft_moe
+    measures = "final_loss,growth_time"
+    return {
+        "descent": lambda store: store.run(layers(**SLOWLY), seeds=2),
+        "descent on data": lambda store: store.run(layers(**SLOWLY, samples=32, dim=10), seeds=2),
+        "flow": lambda store: store.run(moe(dim=10**4), dynamics="flow", seeds=2),
+        "sweep": lambda store: tt.sweep(
+            layers(**SLOWLY), over={"dim": [10, 20, 40]}, measure=measures, seeds=2, store=store, processes=1
+        ),
+        "larger sweep": lambda store: tt.sweep(
+            layers(**SLOWLY), over={"dim": "10,20,40,80"}, measure=measures, seeds=4, block=2, store=store,
+            processes=2,
+        ),
+        "scattered sweep": lambda store: tt.sweep(
+            layers(steps=20_000, step=1e-4), over={"dim": "10..1e6", "scale": "1e-6..1e-2"}, measure="final_loss",
+            seeds=2, design="sobol", points=24, store=store, processes=2,
+        ),
+    }  # fmt: skip
+
+
+def work(name: str, folder: str) -> int:
+    """A job in its own process."""
+    cells.Checkpoint = runs.Checkpoint = functools.partial(Checkpoint, every=OFTEN)
+    try:
+        with gentle_signals():
+            jobs()[name](Store(folder))
+    except Interrupted:
+        return STOPPED
+    return 0
+
+
+def started(name: str, store: Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, __file__, "--job", name, "--store", str(store)], stderr=subprocess.PIPE, text=True
+    )
+
+
+def ended(process: subprocess.Popen) -> int:
+    """How a job ended; one that failed by itself is told in full."""
+    _, errors = process.communicate()
+    early = errors.rstrip().endswith("KeyboardInterrupt")  # asked to stop while Python was still importing
+    if process.returncode not in (0, STOPPED, -signal.SIGKILL) and not early:
+        raise SystemExit(f"A job ended with {process.returncode} by itself:\n{errors}")
+    return process.returncode
+
+
+def workers_of(process: subprocess.Popen) -> list[int]:
+    try:
+        found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return [int(pid) for pid in found if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    except OSError:
+        return []
+
+
+def disturbed(process: subprocess.Popen, way: str, delay: float) -> bool:
+    """Wait, then kill; False if the job had ended before, or had no worker to kill."""
+    try:
+        process.wait(delay)
+        return False
+    except subprocess.TimeoutExpired:
+        pass
+    if way == "worker":
+        pids = workers_of(process)
+        if pids:
+            os.kill(pids[0], signal.SIGKILL)
+        return bool(pids)
+    process.send_signal(signal.SIGKILL if way == "kill" else signal.SIGINT)
+    return True
+
+
+def looked_at(store: Path) -> None:
+    """What anybody sees who looks now: every entry can be listed, and what counts as finished can be read."""
+    for entry in Store(store).entries():
+        if entry.state == "damaged":
+            raise SystemExit(f"After a kill: {entry.trouble}")
+        if entry.result.is_file():
+            load(entry.result)
+
+
+def soak(names: list[str], kills: int, folder: Path, seed: int, say: Callable[[str], None] = print) -> dict:
+    """Kill jobs until there were as many kills, let all end, and compare; the facts, or SystemExit at a fault.
+
+    A job that is finished is begun in a new store, so that there is always something to disturb.
+    """
+    draw, done, ways = random.Random(seed), Counter(), Counter()
+    began = time.monotonic()
+    lengths = {name: _reference(name, folder / "reference") for name in names}
+    say(f"references in {time.monotonic() - began:.0f} s")
+    rounds = dict.fromkeys(names, 0)
+    while sum(ways.values()) < kills:
+        name = draw.choice(names)
+        way = draw.choices(("kill", "interrupt", "worker"), (6, 2, 2))[0]
+        store = folder / f"store{rounds[name]}"
+        process = started(name, store)
+        try:
+            hit = disturbed(process, way, draw.uniform(0.3, 1.0) * lengths[name])
+            code = ended(process)
+        finally:
+            process.kill()
+        ways[way] += hit
+        looked_at(store)
+        if code == 0:
+            done[name] += 1
+            rounds[name] += 1
+        if hit:
+            say(f"{sum(ways.values())} of {kills}: {name}, {way}; {sum(done.values())} finished so far")
+    for name in names:
+        if ended(started(name, folder / f"store{rounds[name]}")) != 0:
+            raise SystemExit(f"{name} did not finish, though nobody disturbed it.")
+    return _compared(folder, rounds) | {"kills": dict(ways), "seconds": round(time.monotonic() - began)}
+
+
+def _reference(name: str, store: Path) -> float:
+    """Compute what a job gives when it is left alone; how long that takes once its programs are compiled."""
+    ended(started(name, store))
+    again = store.with_name("again")
+    began = time.monotonic()
+    if ended(started(name, again)) != 0:
+        raise SystemExit(f"The reference of {name} was stopped.")
+    return time.monotonic() - began
+
+
+def _compared(folder: Path, rounds: dict[str, int]) -> dict:
+    """Every result of every store against the reference."""
+    right = {entry.id: load(entry.result) for entry in Store(folder / "reference").entries()}
+    compared = variables = 0
+    for store in ("again", *(f"store{number}" for number in range(max(rounds.values()) + 1))):
+        for entry in Store(folder / store).entries():
+            found = load(entry.result)
+            if entry.state != "finished" or (apart := differences(found, right[entry.id])):
+                raise SystemExit(f"{entry.id} is {entry.state} and differs in {apart}")
+            compared, variables = compared + 1, variables + len(found.variables)
+    return {"jobs": len(rounds), "results_compared": compared, "variables_compared": variables, "differences": 0}
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--kills", type=int, default=KILLS)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--job", help=argparse.SUPPRESS)
+    options.add_argument("--store", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.job:
+        return work(given.job, given.store)
+    with tempfile.TemporaryDirectory() as name:
+        facts = soak(list(jobs()), given.kills, Path(name), given.seed)
+    from _measure import write  # not before: it fixes the number of threads, and jobs are to use all
+
+    write("soak", facts | {"seed": given.seed})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
