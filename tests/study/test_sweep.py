@@ -217,14 +217,18 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path, options, word
 
 
 def test_an_unfinished_sweep_has_a_result_that_can_be_read(tmp_path, computed):
+    seen = []
+
     def stop_after_one(label, done, total):
-        if done == 1:
+        if done == 1:  # while it is going on
+            seen.extend(Sweep.read(entry).done.values.tolist() for entry in tt.Store(tmp_path).entries())
             ask_to_stop()
 
     with gentle_signals(), pytest.raises(Interrupted):
         sweep(tmp_path, progress=stop_after_one)
     (entry,) = tt.Store(tmp_path).entries()
     part = Sweep.read(entry)
+    assert seen == [[True, False, False]]
     assert entry.state == "unfinished" and part.done.values.tolist() == [True, False, False]
     assert part.final_loss.isnull().all("seed").values.tolist() == [False, True, True]
     whole = sweep(tmp_path)

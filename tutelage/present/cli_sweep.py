@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, unknown
 from tutelage.present.shell import (
     FigureFile,
     Json,
@@ -75,8 +75,11 @@ def sweep(
     Example:
       tutelage sweep soft_moe --set init=orthonormal --over dim=1e3..1e8:11 --seeds 32 --measure recovery_time --fit
     """
+    from tutelage.analysis.laws import LAWS
     from tutelage.papers.paper import Experiment
 
+    if law not in LAWS:
+        raise unknown("law", law, LAWS)
     chosen, settings = configured(paper, sets, preset)
     writable(None, figure)
     options: dict[str, Any] = {

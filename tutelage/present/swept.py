@@ -13,41 +13,50 @@ from tutelage._plain import number
 from tutelage.analysis.scaling import Comparison, Fit
 from tutelage.present import figures
 from tutelage.present.grid import grid
+from tutelage.study.cells import VERDICTS
 from tutelage.study.result import Sweep
+from tutelage.study.swept import LEVEL, limits, probabilities, quartiles
 
 Fits = Mapping[str, Mapping[Any, Fit]]
 Comparisons = Mapping[str, Mapping[Any, Comparison]]
 ROWS = 60
 """Longer tables are cut; the file has all."""
+WORDS = {value: verdict.value for verdict, value in VERDICTS.items()}
 
 
 def tables(console: Console, done: Sweep) -> None:
-    """One row a cell: its settings, and of each measure the median, quartiles, and how many are still to come."""
+    """One row a cell: its settings, and of each measure the median and quartiles, or the share with its interval."""
     for name in done.measures:
         data = done.dataset[name]
-        flat = data.stack(cell=[dim for dim in data.dims if dim != "seed"]).transpose("cell", "seed")
-        rows = [_row(done, name, flat.isel(cell=at)) for at in range(min(ROWS, flat.sizes["cell"]))]
-        title = f"{name}: {data.attrs.get('long_name', name)}"
-        grid(console, title, [*map(escape, done.settings), *_head(data)], rows)
+        dims = tuple(str(dim) for dim in data.dims if dim != "seed")
+        flat = data.transpose(*dims, "seed").stack(cell=dims).transpose("cell", "seed")
+        head, columns = _columns(flat, limits(done.dataset, name, dims).reshape(flat.shape))
+        shown = min(ROWS, flat.sizes["cell"])
+        where = [[number(flat[setting][at].item()) for setting in done.settings] for at in range(shown)]
+        rows = [[*place, *(number(column[at]) for column in columns)] for at, place in enumerate(where)]
+        grid(console, f"{name}: {data.attrs.get('long_name', name)}", [*map(escape, done.settings), *head], rows)
         if flat.sizes["cell"] > ROWS:
             console.print(f"... and {flat.sizes['cell'] - ROWS} more; `tutelage export {done.entry.id[:8]}` has all.\n")
 
 
-def _head(data: xr.DataArray) -> list[str]:
-    if data.attrs.get("kind") in ("chance", "verdict"):
-        return ["seeds", "share"]
-    return ["seeds", "median", "25 %", "75 %", *(["still to come"] if data.attrs.get("kind") == "time" else [])]
+def _columns(flat: xr.DataArray, limit: np.ndarray) -> tuple[list[str], list[list[Any]]]:
+    """What is said of each cell. Seeds still to come are later than all others: they count in the quartiles."""
+    values, kind = flat.values.astype(float), flat.attrs.get("kind")
+    known = np.isfinite(values).sum(1)
+    if kind == "verdict":
+        return ["verdict"], [[WORDS.get(value, "–") for value in values[:, 0]]]
+    if kind == "chance":
+        interval = f"{100 * LEVEL:g} % interval"
+        return ["seeds", "share", f"{interval} from", "to"], [known.tolist(), *map(_nothing, probabilities(values))]
+    late = np.isfinite(limit).sum(1)
+    middle, low, high = map(_nothing, quartiles(values, limit))
+    head, columns = ["seeds", "median", "25 %", "75 %"], [(known + late).tolist(), middle, low, high]
+    return (head, columns) if kind != "time" else ([*head, "still to come"], [*columns, late.tolist()])
 
 
-def _row(done: Sweep, name: str, cell: xr.DataArray) -> list[str]:
-    values = cell.values[np.isfinite(cell.values)]
-    where = [number(cell[setting].item()) for setting in done.settings]
-    kind = done.dataset[name].attrs.get("kind")
-    if kind in ("chance", "verdict"):
-        return [*where, str(len(values)), number(float(values.mean())) if len(values) else "–"]
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]) if len(values) else [None] * 3
-    late = [str(int(np.isnan(cell.values).sum()))] if kind == "time" else []
-    return [*where, str(len(cell.values)), number(middle), number(low), number(high), *late]
+def _nothing(values: np.ndarray) -> list[float | None]:
+    """What is not a number is a dash in a table."""
+    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def sentences(fits: Fits, compared: Comparisons) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Cells of a sweep on a Dask cluster: any scheduler that can be reached, however its workers were started."""
 
+import gc
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,9 +27,12 @@ def connect(address: str) -> "Client":
     try:
         return Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
-        raise BadInput(
-            f"No Dask scheduler answers at {address!r} ({error}); start one with `dask scheduler`, or mend the address."
-        ) from None
+        reason = str(error)
+    # What is left of the client ends now. If the collector came upon it while another one starts, both would hang.
+    gc.collect()
+    raise BadInput(
+        f"No Dask scheduler answers at {address!r} ({reason}); start one with `dask scheduler`, or mend the address."
+    )
 
 
 def on_cluster(cells: Mapping[str, Cell], client: "Client") -> Iterator[tuple[str, Outcome]]:
