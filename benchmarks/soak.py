@@ -31,7 +31,7 @@ from tutelage.trajectory.dataset import load
 OFTEN = 0.1  # seconds between checkpoints, so that kills fall into many of them
 STOPPED = 130  # the exit code of a job that stopped when asked to
 KILLS = 200
-SLOWLY = {"steps": 1_500_000, "step": 1e-5}  # some seconds; so small a step that nothing converges before
+SLOWLY = {"steps": 3_000_000, "step": 1e-5}  # some seconds; so small a step that nothing converges before
 
 
 def jobs() -> dict[str, Callable[[Store], object]]:
@@ -76,7 +76,8 @@ def started(name: str, store: Path) -> subprocess.Popen:
 def ended(process: subprocess.Popen) -> int:
     """How a job ended; one that failed by itself is told in full."""
     _, errors = process.communicate()
-    early = errors.rstrip().endswith("KeyboardInterrupt")  # asked to stop while Python was still importing
+    # Asked to stop while Python was still starting or importing.
+    early = process.returncode == -signal.SIGINT or errors.rstrip().endswith("KeyboardInterrupt")
     if process.returncode not in (0, STOPPED, -signal.SIGKILL) and not early:
         raise SystemExit(f"A job ended with {process.returncode} by itself:\n{errors}")
     return process.returncode
