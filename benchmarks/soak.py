@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import tutelage as tt
@@ -149,6 +150,23 @@ def soak(names: list[str], kills: int, folder: Path, seed: int, say: Callable[[s
     return _compared(folder, rounds) | {"kills": dict(ways), "seconds": round(time.monotonic() - began)}
 
 
+def streams(count: int, kills: int, folder: Path, seed: int) -> dict:
+    """Several soaks side by side, each with its own stores: jobs wait more than they compute. Their facts, summed."""
+    shares = [kills // count + (number < kills % count) for number in range(count)]
+    with ThreadPoolExecutor(count) as pool:
+        begun = [pool.submit(soak, list(jobs()), share, folder / str(number), seed + number, _said(number))
+                 for number, share in enumerate(shares)]  # fmt: skip
+        found = [each.result() for each in begun]
+    ways = sum((Counter(facts["kills"]) for facts in found), Counter())
+    total = {name: sum(facts[name] for facts in found) for name in ("results_compared", "variables_compared")}
+    longest = max(facts["seconds"] for facts in found)
+    return total | {"differences": 0, "jobs": len(jobs()), "streams": count, "kills": dict(ways), "seconds": longest}
+
+
+def _said(number: int) -> Callable[[str], None]:
+    return lambda line: print(f"stream {number}: {line}", flush=True)
+
+
 def _reference(name: str, store: Path) -> float:
     """Compute what a job gives when it is left alone; how long that takes once its programs are compiled."""
     ended(started(name, store))
@@ -176,13 +194,14 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--kills", type=int, default=KILLS)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--streams", type=int, default=2, help="soaks side by side")
     options.add_argument("--job", help=argparse.SUPPRESS)
     options.add_argument("--store", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.job:
         return work(given.job, given.store)
     with tempfile.TemporaryDirectory() as name:
-        facts = soak(list(jobs()), given.kills, Path(name), given.seed)
+        facts = streams(given.streams, given.kills, Path(name), given.seed)
     from _measure import write  # not before: it fixes the number of threads, and jobs are to use all
 
     write("soak", facts | {"seed": given.seed})

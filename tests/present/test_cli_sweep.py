@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tutelage.dynamics.stopping import ask_to_stop
 from tutelage.present.cli import app
-from tutelage.study import workers
+from tutelage.study import cells, workers
 from tutelage.study.cells import Cell
 from tutelage.study.store import Store
 from tutelage.trajectory.dataset import load
@@ -160,3 +160,10 @@ def test_a_stopped_sweep_says_how_to_go_on(monkeypatch):
 def test_bad_input_is_one_sentence(words, hint):
     assert hint in bad(cli("sweep", "both_layers", *words, "-q", "--processes", 1))
     assert not any(entry.result.is_file() for entry in Store().entries())  # refused before anything is computed
+
+
+def test_a_measure_that_no_run_has_is_refused_and_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(workers, "compute", cells.compute)
+    words = ("sweep", "both_layers", "--set", "steps=20", "--over", "dim=10,100", "--processes", 1, "-q")
+    assert "did you mean 'loss'" in bad(cli(*words, "--measure", "final_lost"))
+    assert Store().entries() == []

@@ -115,3 +115,16 @@ def test_wrong_dims_are_named():
             extra={},
             settings={},
         )
+
+
+def test_a_flipped_bit_among_the_numbers_is_noticed(tmp_path):
+    values = np.random.default_rng(0).random((4, 50))
+    path = tmp_path / "run.nc"
+    save(xr.Dataset({"loss": (("seed", "time"), values)}), path)
+    content = bytearray(path.read_bytes())
+    place = content.find(values[2, 7].tobytes())
+    assert place > 0
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tt.BadInput, match="could not be read"):
+        tt.load(path)

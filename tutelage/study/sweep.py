@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,6 +209,11 @@ class _Work:
     def _commit(self, id: str, outcome: workers.Outcome) -> None:
         """A result is kept once and for all; an error is told, and tried again when the sweep is asked for again."""
         cell = self.cells[id]
+        if outcome.get("refused") and not self.results and not self.failed:
+            # Such as a measure that no run has: no other cell will know it either.
+            if not self.entry.result.is_file():
+                shutil.rmtree(self.entry.folder, ignore_errors=True)
+            raise BadInput(outcome["error"])
         if "error" in outcome:
             where = ", ".join(f"{name}={cell.spec.settings[name]}" for name in self.plan.names)
             if len(self.table[0]) > 1:

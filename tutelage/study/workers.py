@@ -1,7 +1,8 @@
 """Where the cells of a sweep are computed on this machine: in this process, or in several of its own.
 
 A way to compute takes cells by name and yields `(name, outcome)` as they come. An outcome is what `cells.compute`
-gave, or `{"error": sentence}`. When a stop is asked for, cells in progress stop at their next chunk and do not come.
+gave, or `{"error": sentence}`, with `refused` if what was asked for cannot be. When a stop is asked for, cells in
+progress stop at their next chunk and do not come.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from typing import Any
 
 import cloudpickle
 
+from tutelage._errors import BadInput
 from tutelage.dynamics.stopping import Interrupted, ask_to_stop, stop_asked
 from tutelage.study.cells import Cell, compute
 
@@ -44,6 +46,8 @@ def attempt(cell: Cell) -> Outcome:
     """The outcome of a cell; an error is one, so that it does not stop the others."""
     try:
         return compute(cell)
+    except BadInput as error:
+        return {"error": str(error), "refused": True}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
