@@ -42,7 +42,16 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
 
 
 @pytest.mark.parametrize(
-    "page", ["getting-started.md", "extending.md", "papers/relu_teachers.md", "papers/soft_moe.md", *GALLERY]
+    "page",
+    [
+        "getting-started.md",
+        "runs.md",
+        "sweeps.md",
+        "extending.md",
+        "papers/relu_teachers.md",
+        "papers/soft_moe.md",
+        *GALLERY,
+    ],
 )
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
