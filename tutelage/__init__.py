@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tutelage.trajectory.dataset import load as load
     from tutelage.trajectory.measures import Measure as Measure
     from tutelage.trajectory.observables import Observable as Observable
+    from tutelage.trajectory.observables import loss_orders as loss_orders
     from tutelage.trajectory.run import Run as Run
 
 _HOME = {
@@ -78,6 +79,7 @@ _HOME = {
     "load": "trajectory.dataset",
     "Measure": "trajectory.measures",
     "Observable": "trajectory.observables",
+    "loss_orders": "trajectory.observables",
     "Run": "trajectory.run",
 }
 

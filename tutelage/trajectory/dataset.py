@@ -59,6 +59,7 @@ def to_dataset(
         variable = xr.Variable(("seed", "time", *_dims(observable, values.ndim - 2)), values)
         variable.attrs = {"long_name": observable.long_name or observable.name, "units": observable.units}
         dataset[observable.name] = variable
+        dataset = dataset.assign_coords({name: (name, list(values)) for name, values in observable.coords})
     dataset = dataset.assign(extra)
     dataset.attrs = provenance(settings)
     return dataset

@@ -10,19 +10,26 @@ from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.view import View
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
+from tutelage.oracle.orders import order_losses
+from tutelage.oracle.population import PopulationOracle
+from tutelage.problem.activations import Activation
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
 
 
 @dataclass(frozen=True)
 class Observable:
-    """A named quantity with the dimensions, description and units that its Dataset variable will have."""
+    """A named quantity with the dimensions, description and units that its Dataset variable will have.
+
+    `coords` has the values along a dimension, where they are not 0, 1, ...
+    """
 
     name: str
     measure: Callable[[View], Any]
     dims: tuple[str, ...] = ()
     long_name: str = ""
     units: str = "1"
+    coords: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
 def _angle(left: Rows, right: Rows):
@@ -97,6 +104,64 @@ WEIGHTS = (
 )
 
 
+HIGHEST = 8
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """The losses of single orders. Equal for equal problems, so that runs share a compilation."""
+
+    student: Activation
+    teacher: Activation
+    highest: int
+    rest: bool = False
+
+    def __call__(self, view: View):
+        found = order_losses(self.student, self.teacher, view.weights, view.teacher, self.highest + 1)
+        return self._all(view) - jnp.sum(found) if self.rest else found
+
+    def _all(self, view: View):
+        """The population loss, also where another one is descended."""
+        if isinstance(view.oracle, PopulationOracle):
+            return view.loss
+        return PopulationOracle(student=self.student, teacher=self.teacher, target=view.teacher).loss(view.weights)
+
+
+def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, Observable]:
+    """What each order of the Hermite expansion adds to the population loss, and what all beyond `highest` add.
+
+    `observables=("loss", "loss_order", "loss_beyond")` records them up to order 8; for another order pass these in
+    `observe=`. They sum to the population loss.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(100),
+    ...     teacher=tt.TwoLayer("erf", first=[[1.0]]),
+    ...     student=tt.TwoLayer("erf", first=tt.GaussianRows(1e-2), width=2, trains=("first",)),
+    ... )
+    >>> run = tt.flow(problem, until=1.0, observe=tt.loss_orders(problem, highest=3))
+    >>> run.loss_order.dims, run.tensor_order.values.tolist()
+    (('seed', 'time', 'tensor_order'), [0, 1, 2, 3])
+
+    ```
+    """
+    if isinstance(problem.student, Mixture) or isinstance(problem.teacher, Mixture):
+        raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
+    if highest < 0:
+        raise BadInput(f"highest is {highest}, but an order from 0 up was expected.")
+    sides = problem.student.activation, problem.teacher.activation
+    orders = (("tensor_order", tuple(range(highest + 1))),)
+    beyond = f"population loss of all orders above {highest}"
+    return (
+        Observable(
+            "loss_order", _Orders(*sides, highest), ("tensor_order",), "population loss of one order", "squared output",
+            orders,
+        ),
+        Observable("loss_beyond", _Orders(*sides, highest, rest=True), (), beyond, "squared output"),
+    )  # fmt: skip
+
+
 def _taught(role: str, taught: str):
     """Cosines of the students' routers or experts with the teachers'."""
 
@@ -150,6 +215,8 @@ def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, w
     mixed = isinstance(problem.student, Mixture)
     usual, whole = (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
     known = {observable.name: observable for observable in usual}
+    if not mixed and names is not None:
+        known |= {observable.name: observable for observable in loss_orders(problem)}
     for name in names or ():
         if name not in known:
             raise unknown("observable", name, known)
