@@ -163,7 +163,8 @@ def test_planted_loose_solver():
     failed = [row for row in certify(run, **FEW).rows if not row.agrees]
     # Both runs take the same steps, between recording times; the run at a hundredth does not.
     assert [row.route for row in failed] == ["a hundredth of the tolerance"]
-    loose = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-3)
+    # From 1e-3 up the cap by curvature sets the steps, and half the tolerance takes the same ones.
+    loose = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-4)
     assert {row.route for row in certify(loose, **FEW).rows if not row.agrees} >= {"half the tolerance"}
 
 
