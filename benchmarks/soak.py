@@ -133,7 +133,7 @@ def soak(names: list[str], kills: int, folder: Path, seed: int, say: Callable[[s
         store = folder / f"store{rounds[name]}"
         process = started(name, store)
         try:
-            hit = disturbed(process, way, draw.uniform(0.3, 1.0) * lengths[name])
+            hit = disturbed(process, way, draw.uniform(0.2, 0.9) * lengths[name])
             code = ended(process)
         finally:
             process.kill()
