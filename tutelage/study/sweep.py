@@ -17,7 +17,7 @@ from tutelage._errors import BadInput, unknown
 from tutelage._plain import duration, some
 from tutelage.dynamics.checkpoint import replaced
 from tutelage.dynamics.stopping import Interrupted, stop_asked
-from tutelage.papers.paper import Diagram, Experiment, Paper, Size
+from tutelage.papers.paper import Experiment, Paper
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
@@ -126,16 +126,6 @@ def sweep(
     with kept.locked(entry.id, told=told):
         tidied(entry)
         return _Work(kept, entry, plan, cells, progress).done(processes, client)
-
-
-def diagram(paper: Paper, chosen: Diagram, size: Size = "quick", **options: Any) -> Sweep:
-    """A phase diagram of a paper, as the sweep that it is."""
-    return sweep(
-        paper(**chosen.settings),
-        over=chosen.over[size],
-        measure=chosen.measure,
-        **{"seeds": chosen.seeds[size], "dynamics": chosen.dynamics} | options,
-    )
 
 
 def _plan(experiment, over, measure, seeds, dynamics, kind, points, design_seed, block) -> _Plan:

@@ -43,10 +43,9 @@ class Recorded:
 class Run(Recorded):
     """The result of a flow, a descent or SGD: a Dataset whose variables are attributes, and more.
 
-    `start`, `final` and `teacher` are
-    weights in frame coordinates (`start` and `final` with a leading seed axis); `final` is where each seed stopped.
-    `oracle` is the loss that was descended (`batched` when each seed has its own data); `asked` holds the arguments
-    that `verb` (`flow` or `descend`) was given.
+    `start`, `final` and `teacher` are weights in frame coordinates (`start` and `final` with a leading seed axis);
+    `final` is where each seed stopped. `oracle` is the loss that was descended (`batched` when each seed has its own
+    data); `asked` holds the arguments that `verb` (`flow`, `descend` or `sgd`) was given.
     """
 
     dataset: xr.Dataset
