@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tutelage import papers as papers
     from tutelage.analysis.pruning import prune as prune
     from tutelage.analysis.pruning import prune_run as prune_run
+    from tutelage.dynamics.descent import Truncation as Truncation
     from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tutelage.oracle.kernels import kernel as kernel
     from tutelage.oracle.mixture import MixtureOracle as MixtureOracle
     from tutelage.oracle.population import PopulationOracle as PopulationOracle
+    from tutelage.oracle.tied import TiedOracle as TiedOracle
     from tutelage.problem.activations import Activation as Activation
     from tutelage.problem.activations import activation as activation
     from tutelage.problem.initial import ChiEntries as ChiEntries
@@ -50,6 +52,7 @@ _HOME = {
     "papers": "",
     "prune": "analysis.pruning",
     "prune_run": "analysis.pruning",
+    "Truncation": "dynamics.descent",
     "Crossings": "dynamics.events",
     "Event": "dynamics.events",
     "below": "dynamics.events",
@@ -60,6 +63,7 @@ _HOME = {
     "kernel": "oracle.kernels",
     "MixtureOracle": "oracle.mixture",
     "PopulationOracle": "oracle.population",
+    "TiedOracle": "oracle.tied",
     "Activation": "problem.activations",
     "activation": "problem.activations",
     "ChiEntries": "problem.initial",

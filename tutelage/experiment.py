@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,7 @@ from tutelage._errors import BadInput, unknown
 from tutelage.analysis.certificates import certify as certify_run
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.descent import Descent, Truncation
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.normals import MAX_STEPS, key_of
@@ -52,7 +52,8 @@ def descend(
     seeds: Seeds = 1,
     data: Data = None,
     schedule: Callable[[Any], Any] | None = None,
-    rates: dict[str, float] | None = None,
+    truncation: Truncation | None = None,
+    rates: Mapping[str, float | ArrayLike] | None = None,
     record: Record = 200,
     observables: tuple[str, ...] | None = None,
     observe: Observe | None = None,
@@ -70,7 +71,9 @@ def descend(
     - `step`, `steps`: the step size and the number of updates; `schedule(n)` multiplies the step at update n.
     - `seeds`: how many (0, 1, ...), or which.
     - `data`: None for the exact population loss; a number of samples to draw for each seed; or arrays `(x, y)`.
-    - `rates`: factors of the layers, such as `{"second": 0.1}`; a layer the student does not train stays fixed.
+    - `rates`: factors of the layers, such as `{"second": 0.1}`, or arrays of one factor a unit; a layer the student
+      does not train stays fixed.
+    - `truncation`: a `Truncation`; units whose squared norm is above its cap stand still.
     - `record`: how many log-spaced updates to record, "all", or the updates themselves.
     - `observables`: names to record (all the standard ones if None); `observe`: your own, `{"name": function of a
       View}`; `weights`: record the weights as well.
@@ -97,9 +100,15 @@ def descend(
     asked = dict(locals())
     _positive("step", step)
     _positive("steps", steps)
-    dynamics = Descent(jnp.asarray(float(step)), problem.student.rates(rates), problem.student.layers, schedule)
+    if truncation is not None and isinstance(problem.student, Mixture):
+        raise BadInput("truncation is for two-layer networks, but the student is a mixture; leave it out.")
+    dynamics = Descent(
+        jnp.asarray(float(step)), problem.student.rates(rates), problem.student.layers, schedule, truncation
+    )
     stops = _whole_stops(record, int(steps))
-    about = {"dynamics": "descent", "step": float(step), "steps": int(steps)}
+    about: dict[str, Any] = {"dynamics": "descent", "step": float(step), "steps": int(steps)}
+    if truncation is not None:
+        about["truncation"] = str(truncation)
     return _execute(descend, asked, dynamics, stops, about, cap=int(steps) + 1)
 
 
@@ -109,7 +118,7 @@ def flow(
     until: float,
     seeds: Seeds = 1,
     data: Data = None,
-    rates: dict[str, float] | None = None,
+    rates: Mapping[str, float | ArrayLike] | None = None,
     record: Record = 200,
     first: float | None = None,
     observables: tuple[str, ...] | None = None,
@@ -174,7 +183,7 @@ def sgd(
     law: Literal["exact", "direct"] = "exact",
     dtype: Literal["float64", "float32"] = "float64",
     schedule: Callable[[Any], Any] | None = None,
-    rates: dict[str, float] | None = None,
+    rates: Mapping[str, float | ArrayLike] | None = None,
     record: Record = 200,
     observables: tuple[str, ...] | None = None,
     observe: Observe | None = None,
@@ -276,7 +285,7 @@ def _execute(
         limits=Limits(jnp.asarray(asked["stop_loss"]), jnp.asarray(asked["stop_gradient"]), jnp.asarray(cap)),
         auto=auto,
         keys=np.stack([key_of(seed) for seed in seeds]),
-        identity=_identity(about, seeds, stops, start, [o.name for o in measured]),
+        identity=_identity(about, seeds, stops, (dynamics, start), [o.name for o in measured]),
     )
     loop.finish(asked["progress"], about["dynamics"], _kept_in(asked["checkpoint"]))
     settings = about | {
@@ -299,10 +308,10 @@ def _execute(
     return dataclasses.replace(run, certificate=certify_run(run)) if asked["certify"] else run
 
 
-def _identity(about: dict[str, Any], seeds: list[int], stops: NDArray, start: Start, names: list[str]) -> str:
-    """What makes a run this one and no other, as a hash: how it moves, where it starts, what it records."""
+def _identity(about: dict[str, Any], seeds: list[int], stops: NDArray, moves: tuple, names: list[str]) -> str:
+    """What makes a run this one and no other, as a hash: how it moves and from where (`moves`), what it records."""
     text = json.dumps([about, seeds, names], sort_keys=True, default=str).encode()
-    arrays = (stops, *(np.asarray(leaf) for leaf in jax.tree.leaves(start)))
+    arrays = (stops, *(np.asarray(leaf) for leaf in jax.tree.leaves(moves)))
     return hashlib.sha256(b"".join([text, *(array.tobytes() for array in arrays)])).hexdigest()[:16]
 
 

@@ -98,10 +98,12 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
     rows = list(routes.activations(run.oracle))
     for moment in moments:
         direction = routes.random_direction(moment.weights, generator)
-        rows += routes.by_loop(moment, direction)
-        rows += routes.by_digits(moment, direction, digits)
-        rows += routes.by_samples(moment, direction, samples, 2 * times, generator)
+        rows += routes.tie(moment, direction)
         rows += routes.hessian_row(moment, direction)
+        plain, turn = routes.untie(moment, direction)
+        rows += routes.by_loop(plain, turn)
+        rows += routes.by_digits(plain, turn, digits)
+        rows += routes.by_samples(plain, turn, samples, 2 * times, generator)
     rows += _solver(run, recorded)
     rows += _updates(run, times, digits, generator)
     return Certificate(tuple(rows), tuple(_notes(rows, digits, samples, len(moments))))
@@ -188,6 +190,8 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
             continue  # the run ended before
         size = options["step"] * (float(options["schedule"](jnp.asarray(float(n)))) if options["schedule"] else 1.0)
         direction = routes.random_direction(records[n], generator)
+        if options["truncation"] is not None:
+            size = size * options["truncation"].moving(records[n].first, jnp.asarray(float(n)))
         paced = Weights(
             *(size * (layer in trained) * getattr(rates, layer) * getattr(direction, layer) for layer in LAYERS)
         )

@@ -1,7 +1,7 @@
 """Independent routes to numbers an oracle gives: long arithmetic, sampling, plain loops, differences."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -17,9 +17,10 @@ from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.geometry import angles, rows
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.hidden import AbstractHidden
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.networks import Weights, flatten, unflatten, untied
 
 EPS = float(np.finfo(float).eps)
 # A number in double precision is expected right to this part of itself, and to this part of the terms it is summed of.
@@ -60,8 +61,29 @@ class Moment:
     gradient_norm: float | None
 
 
+def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
+    """The derivative of a tied network's loss, against that of the plain network which computes the same."""
+    if isinstance(moment.oracle, TiedOracle):
+        plain, turn = untie(moment, direction)
+        reported = along(_gradient(moment.oracle, moment.weights), direction)
+        found = along(_gradient(plain.oracle, plain.weights), turn)
+        terms = along(*(jax.tree.map(jnp.abs, w) for w in (_gradient(plain.oracle, plain.weights), turn)))
+        tolerance = RELATIVE * abs(found) + OF_TERMS * terms
+        yield check(f"derivative at {moment.name}", "the plain network", reported, found, tolerance)
+
+
+def untie(moment: Moment, direction: Weights) -> tuple[Moment, Weights]:
+    """A moment of a tied network as one of the plain network which computes the same, and how that one moves."""
+    if not isinstance(moment.oracle, TiedOracle):
+        return moment, direction
+    weights, turn = jax.jvp(untied, (moment.weights,), (direction,))
+    return replace(moment, oracle=moment.oracle.plain, weights=weights, gradient_norm=None), turn
+
+
 def activations(oracle: AbstractOracle) -> Iterator[Check]:
     """The values of the activations against their definitions, at points of both signs."""
+    if isinstance(oracle, TiedOracle):
+        oracle = oracle.plain
     points = np.array([-2.5, -0.3, 0.7, 1.9])
     for role in ("student", "teacher"):
         activation = getattr(oracle, role, None)
@@ -255,6 +277,8 @@ def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> 
 
 def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, digits: int) -> tuple[str, float, float]:
     """The route, the derivative of the loss along a direction, and the size of its terms."""
+    if isinstance(oracle, TiedOracle):
+        return derivative(oracle.plain, *jax.jvp(untied, (weights,), (direction,)), digits)
     if isinstance(oracle, EmpiricalOracle):
         return "plain loop", *_loop_derivative(*_loop(oracle, weights, direction))
     precise = _precise(oracle, weights, digits)

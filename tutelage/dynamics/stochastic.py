@@ -22,12 +22,13 @@ from tutelage.dynamics.normals import Key, normals, uniforms
 from tutelage.dynamics.optimiser import Layers, vectors, widen, widened
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.networks import Weights
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
-Sampled = PopulationOracle | MixtureOracle
+Sampled = PopulationOracle | TiedOracle | MixtureOracle
 
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)

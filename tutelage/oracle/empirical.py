@@ -1,19 +1,25 @@
 """The loss on a fixed data set, used again at every step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.mixture import EmpiricalMixture
+from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.frame import stream
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights
 from tutelage.problem.problem import Problem
+
+BLOCK = 2**14
+"""Samples at once: 13 MB for each table of a hundred units."""
 
 
 class EmpiricalOracle(AbstractOracle):
@@ -51,12 +57,34 @@ class EmpiricalOracle(AbstractOracle):
         return pre, hidden, hidden @ weights.second - self.y
 
     def loss(self, weights: Weights) -> Float[Array, ""]:
-        return 0.5 * jnp.sum(self._forward(weights)[2] ** 2) / len(self.x)
+        def part(x, y):
+            return jnp.sum((weights.second.T @ self.student(weights.first @ x.T) - y.T) ** 2)
+
+        return 0.5 * self._over_blocks(part) / len(self.x)
 
     def gradient(self, weights: Weights) -> Weights:
-        pre, hidden, residual = self._forward(weights)
-        back = self.student.derivative(pre) * (residual @ weights.second.T)
-        return Weights(back.T @ self.x / len(self.x), hidden.T @ residual / len(self.x))
+        def part(x, y):
+            # Samples along the last axis: elementwise work is then on long rows.
+            pre = weights.first @ x.T
+            hidden = self.student(pre)
+            residual = weights.second.T @ hidden - y.T
+            back = self.student.derivative(pre) * (weights.second @ residual)
+            return Weights(back @ x, hidden @ residual.T)
+
+        return jax.tree.map(lambda total: total / len(self.x), self._over_blocks(part))
+
+    def _over_blocks(self, part: Callable[[Array, Array], Any]) -> Any:
+        """The sum of `part` over blocks of samples, so that a million of them need no more memory than one block."""
+        whole = len(self.x) // BLOCK
+        if whole == 0:
+            return part(self.x, self.y)
+
+        def add(number, total):
+            block = (jax.lax.dynamic_slice_in_dim(array, number * BLOCK, BLOCK) for array in (self.x, self.y))
+            return jax.tree.map(jnp.add, total, part(*block))
+
+        start = part(self.x[whole * BLOCK :], self.y[whole * BLOCK :])
+        return jax.lax.fori_loop(0, whole, add, start)
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         x, out, size = self.x, weights.second, len(self.x)
@@ -74,16 +102,17 @@ class EmpiricalOracle(AbstractOracle):
         return assemble(outer, between, inner)
 
 
-def empirical(problem: Problem, x: Any, y: Any) -> EmpiricalOracle | EmpiricalMixture:
+def empirical(problem: Problem, x: Any, y: Any) -> EmpiricalOracle | TiedOracle | EmpiricalMixture:
     """The oracle of a problem's student on given examples."""
     student = problem.student
     if isinstance(student, Mixture):
         plain = EmpiricalOracle(student="linear", x=x, y=y)  # reads and checks the arrays
         return EmpiricalMixture(student.hidden, plain.x, plain.y)
-    return EmpiricalOracle(student=student.activation, x=x, y=y)
+    plain = EmpiricalOracle(student=student.activation, x=x, y=y)
+    return TiedOracle(plain) if student.tied else plain
 
 
-def draw(problem: Problem, target: Weights, samples: int, seed: int) -> EmpiricalOracle | EmpiricalMixture:
+def draw(problem: Problem, target: Weights, samples: int, seed: int) -> AbstractOracle:
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))

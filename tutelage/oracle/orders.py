@@ -5,12 +5,13 @@ With unit rows `u` and `A_k(r)` the k-th normalised Hermite coefficient of `s(r 
 matrix is formed: the inner product of two powers is a power of the inner product.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage.oracle.geometry import rows
 from tutelage.problem.activations import Activation
-from tutelage.problem.networks import Weights
+from tutelage.problem.networks import Weights, untied
 
 
 def order_losses(
@@ -37,6 +38,31 @@ def order_losses(
     unit = jnp.concatenate([own.unit, taught.unit])
     scaled = second[:, :, None] * sizes[:, None, :]  # (unit, output, order)
     return jnp.stack([_low(k, scaled[:, :, k], unit) for k in range(min(count, 3))] + _high(scaled, unit))
+
+
+def order_gradients(
+    student: Activation, teacher: Activation, weights: Weights, target: Weights, count: int, *, tied: bool = False
+) -> Weights:
+    """The gradient of each of `order_losses` in the student's weights, with the order as first axis.
+
+    What the whole gradient has beyond their sum is that of all later orders. `tied`: of a student whose outgoing
+    weights are tied to its norms (`problem.networks.untied`). At a zero row there is none.
+
+    ```python
+    >>> import jax.numpy as jnp, tutelage as tt
+    >>> from tutelage.oracle.orders import order_gradients
+    >>> axis = tt.Weights(first=jnp.array([[1.0, 0.0]]), second=jnp.ones((1, 1)))
+    >>> longer = tt.Weights(first=jnp.array([[2.0, 0.0]]), second=jnp.ones((1, 1)))
+    >>> order_gradients(tt.activation("linear"), tt.activation("linear"), longer, axis, 3).first[:, 0].tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+
+    ```
+    """
+
+    def losses(w: Weights) -> Float[Array, " order"]:
+        return order_losses(student, teacher, untied(w) if tied else w, target, count)
+
+    return jax.jacrev(losses)(weights)
 
 
 def _coefficients(activation: Activation, norm: Float[Array, " unit"], count: int) -> Float[Array, "unit order"]:

@@ -13,6 +13,7 @@ from tutelage.oracle.kernels import kernel
 from tutelage.oracle.lines import Lines
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.seldom import seldom
+from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.hidden import PlainHidden
@@ -201,10 +202,32 @@ def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:
     return atom if isinstance(atom, PiecewiseLinear) else None
 
 
-def population(problem: Problem, target: Weights) -> PopulationOracle | MixtureOracle:
+def population(problem: Problem, target: Weights) -> PopulationOracle | TiedOracle | MixtureOracle:
     """The exact oracle of a problem, for teacher weights in frame coordinates."""
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) and isinstance(teacher, Mixture):
         return MixtureOracle(student.hidden, teacher.hidden, target)
     assert isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)
-    return PopulationOracle(student=student.activation, teacher=teacher.activation, target=target)
+    return exact(student.activation, teacher.activation, teacher.plain(target), tied=student.tied)
+
+
+def exact(student: Activation, teacher: Activation, target: Weights, *, tied: bool) -> PopulationOracle | TiedOracle:
+    """The exact oracle of a student, plain or tied, of a plain teacher."""
+    teacher, target = _translated(student, teacher, target)
+    oracle = PopulationOracle(student=student, teacher=teacher, target=target)
+    return TiedOracle(oracle) if tied else oracle
+
+
+def _translated(student: Activation, teacher: Activation, target: Weights) -> tuple[Activation, Weights]:
+    """A piecewise-linear teacher in the student's own units, where it has some with both a slope and a kink.
+
+    `l' z + k' |z| = a s(z) + b s(-z)` with `(a + b) k = k'` and `(a - b) l = l'`, for `s(z) = l z + k |z|`. So |z| is
+    two ReLU, and the form without cancellation (`oracle.groups`) serves ReLU students of it.
+    """
+    own, other = _piecewise_linear(student), _piecewise_linear(teacher)
+    if own is None or other is None or own == other or own.linear == 0 or own.kink == 0 or other.kink == 0:
+        return teacher, target
+    even, odd = other.kink / own.kink / 2, other.linear / own.linear / 2
+    sides = [(sign * target.first, (even + sign * odd) * target.second) for sign in (1, -1) if even + sign * odd]
+    first, second = (jnp.concatenate(layer) for layer in zip(*sides, strict=True))
+    return student, Weights(first, second)

@@ -42,6 +42,21 @@ class PlainHidden(AbstractHidden):
         return self.activation.derivative(seen).astype(seen.dtype) * errors, None
 
 
+class TiedHidden(AbstractHidden):
+    """`|w_i| s(w_i.x)`: one row a unit, whose size counts twice."""
+
+    activation: Activation
+
+    def __call__(self, first: Rows, seen: Seen) -> Hidden:
+        return jnp.linalg.norm(first, axis=1, keepdims=True) * self.activation(seen).astype(seen.dtype)
+
+    def back(self, first: Rows, seen: Seen, errors: Hidden) -> tuple[Seen, Float[Array, " row"] | None]:
+        norm = jnp.linalg.norm(first, axis=1)
+        inside = norm[:, None] * self.activation.derivative(seen).astype(seen.dtype) * errors
+        along = jnp.sum(errors * self.activation(seen).astype(seen.dtype), axis=1)
+        return inside, jnp.where(norm == 0, 0.0, along / jnp.where(norm == 0, 1.0, norm))
+
+
 class GatedHidden(AbstractHidden):
     """`gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`: all routers `v`, then all experts `w`."""
 

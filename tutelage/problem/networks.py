@@ -1,17 +1,18 @@
 """Two-layer networks: what they compute, and where their weights come from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput, unknown
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.frame import Matrix
-from tutelage.problem.hidden import PlainHidden
+from tutelage.problem.hidden import PlainHidden, TiedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 
 
@@ -38,14 +39,22 @@ def unflatten(vector: Float[Array, " parameters"], like: Weights) -> Weights:
     return Weights(vector[cut:].reshape(like.first.shape), vector[:cut].reshape(like.second.shape))
 
 
+def untied(weights: Weights) -> Weights:
+    """The plain network that computes what a tied one does: its outgoing weights are `second_i |first_i|`."""
+    return Weights(weights.first, weights.second * jnp.linalg.norm(weights.first, axis=-1, keepdims=True))
+
+
 class TwoLayer:
     """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
 
     - `activation`: a name ("relu", "erf", "he3", ...), an `Activation`, or any JAX-traceable function.
     - `first`: incoming weights, as an array (units, at most dim; missing columns are zero) or a law of rows.
-    - `second`: outgoing weights, as an array (units,) or (units, outputs), "ones", or a law of entries.
+    - `second`: outgoing weights, as an array (units,) or (units, outputs), "ones", "mean" (1/width each), or a
+      law of entries.
     - `width`, `outputs`: needed only where a law leaves them open.
     - `trains`: the layers that learn, when the network is a student.
+    - `tied`: outgoing weights are tied to the norms, `f(x) = sum_i second_i |first_i| s(first_i . x)`. With
+      `second="mean"` the units are then particles of equal mass, with given weights particles of these masses.
 
     ```python
     >>> import tutelage as tt
@@ -62,6 +71,7 @@ class TwoLayer:
     width: int
     outputs: int
     trains: tuple[str, ...]
+    tied: bool
 
     def __init__(
         self,
@@ -72,6 +82,7 @@ class TwoLayer:
         width: int | None = None,
         outputs: int = 1,
         trains: tuple[str, ...] = ("first", "second"),
+        tied: bool = False,
     ):
         self.activation = activation(activation_)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
@@ -79,7 +90,7 @@ class TwoLayer:
         self.width = _width(width, known)
         self.second = given_outgoing("TwoLayer", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
-        self.trains = _layers(trains)
+        self.trains, self.tied = _layers(trains), tied
         self._check_rows()
 
     @property
@@ -88,23 +99,36 @@ class TwoLayer:
         return self.width
 
     @property
-    def hidden(self) -> PlainHidden:
+    def hidden(self) -> PlainHidden | TiedHidden:
         """What its hidden units compute."""
-        return PlainHidden(self.activation)
+        return TiedHidden(self.activation) if self.tied else PlainHidden(self.activation)
+
+    def plain(self, weights: Weights) -> Weights:
+        """Weights of the plain network that computes the same."""
+        return untied(weights) if self.tied else weights
 
     @property
     def layers(self) -> tuple[str, ...]:
         """The fields of its `Weights` that move."""
         return self.trains
 
-    def rates(self, given: dict[str, float] | None = None) -> Weights:
-        """Factors of the layers' velocities."""
-        factors = {"first": 1.0, "second": 1.0}
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
+        """Factors of the layers' velocities: a number for a layer, or one a unit."""
+        factors = {"first": jnp.asarray(1.0), "second": jnp.asarray(1.0)}
         for layer, value in (given or {}).items():
             if layer not in factors:
                 raise unknown("layer", layer, factors)
-            factors[layer] = float(value)
-        return Weights(jnp.asarray(factors["first"]), jnp.asarray(factors["second"]))
+            factors[layer] = self._factor(layer, value)
+        return Weights(factors["first"], factors["second"])
+
+    def _factor(self, layer: str, value: float | ArrayLike) -> Array:
+        array = np.asarray(value, float)
+        if array.shape not in ((), (self.width,)):
+            raise BadInput(
+                f"TwoLayer: the rate of {layer} has shape {array.shape}; pass one number, or one for each of the "
+                f"{self.width} units."
+            )
+        return jnp.asarray(array[:, None] if array.ndim else array)
 
     def _check_rows(self) -> None:
         if isinstance(self.first, AbstractRows) or 0.0 not in self.activation.kinks:
@@ -147,9 +171,9 @@ def given_outgoing(owner: str, second: Any, width: int, outputs: int) -> Matrix 
     if isinstance(second, AbstractEntries):
         return second
     if isinstance(second, str):
-        if second != "ones":
-            raise BadInput(f"{owner}: second is {second!r}; pass an array, a law of entries, or 'ones'.")
-        return np.ones((width, outputs))
+        if second not in ("ones", "mean"):
+            raise BadInput(f"{owner}: second is {second!r}; pass an array, a law of entries, 'ones' or 'mean'.")
+        return np.full((width, outputs), 1.0 if second == "ones" else 1 / width)
     array = np.asarray(second, float)
     matrix = given_matrix(owner, "second", array[:, None] if array.ndim == 1 else array)
     if len(matrix) != width:

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.view import View
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
-from tutelage.oracle.orders import order_losses
-from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.orders import order_gradients, order_losses
+from tutelage.oracle.population import PopulationOracle, exact
+from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import Weights, untied
 from tutelage.problem.problem import Problem
 
 
@@ -108,23 +111,77 @@ HIGHEST = 8
 
 
 @dataclass(frozen=True)
-class _Orders:
-    """The losses of single orders. Equal for equal problems, so that runs share a compilation."""
+class _Networks:
+    """What student and teacher are, their weights apart. Equal for equal problems, so that runs share a compilation."""
 
-    student: Activation
-    teacher: Activation
+    activations: tuple[Activation, Activation]
+    tied: tuple[bool, bool]
+
+    def plain(self, view: View) -> tuple[Weights, Weights]:
+        """The weights of plain networks that compute the same."""
+        student, teacher = (
+            untied(weights) if tied else weights
+            for weights, tied in zip((view.weights, view.teacher), self.tied, strict=True)
+        )
+        return student, teacher
+
+    def loss(self, view: View) -> Float[Array, ""]:
+        """The population loss; of a student that descends another one to 1e-16 of the squared output."""
+        inner = view.oracle.plain if isinstance(view.oracle, TiedOracle) else view.oracle
+        if isinstance(inner, PopulationOracle):
+            return view.loss
+        return exact(*self.activations, self.plain(view)[1], tied=self.tied[0]).quick().loss(view.weights)
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """The losses of single orders, or of all beyond."""
+
+    networks: _Networks
     highest: int
     rest: bool = False
 
-    def __call__(self, view: View):
-        found = order_losses(self.student, self.teacher, view.weights, view.teacher, self.highest + 1)
-        return self._all(view) - jnp.sum(found) if self.rest else found
+    def __call__(self, view: View) -> Float[Array, "..."]:
+        found = order_losses(*self.networks.activations, *self.networks.plain(view), self.highest + 1)
+        return self.networks.loss(view) - jnp.sum(found) if self.rest else found
 
-    def _all(self, view: View):
-        """The population loss, also where another one is descended."""
-        if isinstance(view.oracle, PopulationOracle):
-            return view.loss
-        return PopulationOracle(student=self.student, teacher=self.teacher, target=view.teacher).loss(view.weights)
+
+@dataclass(frozen=True)
+class _Pulls:
+    """The norms of the gradients of single orders, in the weights that train."""
+
+    networks: _Networks
+    highest: int
+    trains: tuple[str, ...]
+
+    def __call__(self, view: View) -> Float[Array, " order"]:
+        target, tied = self.networks.plain(view)[1], self.networks.tied[0]
+        found = order_gradients(*self.networks.activations, view.weights, target, self.highest + 1, tied=tied)
+        squares = [jnp.sum(getattr(found, layer) ** 2, axis=(1, 2)) for layer in self.trains]
+        return jnp.sqrt(sum(squares, jnp.zeros(())))
+
+
+def _networks(problem: Problem) -> _Networks:
+    student, teacher = problem.student, problem.teacher
+    if isinstance(student, Mixture) or isinstance(teacher, Mixture):
+        raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
+    return _Networks((student.activation, teacher.activation), (student.tied, teacher.tied))
+
+
+def gradient_orders(problem: Problem, highest: int = HIGHEST) -> Observable:
+    """How strongly each order of the Hermite expansion pulls: the norm of its part of the population gradient.
+
+    `observables=("loss", "gradient_order")` records it up to order 8.
+    """
+    pulls = _Pulls(_networks(problem), _order(highest), problem.student.layers)
+    about = "norm of the population gradient of one order"
+    return Observable("gradient_order", pulls, ("tensor_order",), about, "loss per weight", _orders_to(highest))
+
+
+def population_loss(problem: Problem) -> Observable:
+    """The population loss of a student, also where it descends on samples."""
+    about = "population loss, with the factor 1/2"
+    return Observable("population_loss", _networks(problem).loss, (), about, "squared output")
 
 
 def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, Observable]:
@@ -146,20 +203,25 @@ def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, O
 
     ```
     """
-    if isinstance(problem.student, Mixture) or isinstance(problem.teacher, Mixture):
-        raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
-    if highest < 0:
-        raise BadInput(f"highest is {highest}, but an order from 0 up was expected.")
-    sides = problem.student.activation, problem.teacher.activation
-    orders = (("tensor_order", tuple(range(highest + 1))),)
+    networks, orders = _networks(problem), _orders_to(_order(highest))
     beyond = f"population loss of all orders above {highest}"
     return (
         Observable(
-            "loss_order", _Orders(*sides, highest), ("tensor_order",), "population loss of one order", "squared output",
-            orders,
+            "loss_order", _Orders(networks, highest), ("tensor_order",), "population loss of one order",
+            "squared output", orders,
         ),
-        Observable("loss_beyond", _Orders(*sides, highest, rest=True), (), beyond, "squared output"),
+        Observable("loss_beyond", _Orders(networks, highest, rest=True), (), beyond, "squared output"),
     )  # fmt: skip
+
+
+def _order(highest: int) -> int:
+    if highest < 0:
+        raise BadInput(f"highest is {highest}, but an order from 0 up was expected.")
+    return highest
+
+
+def _orders_to(highest: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return (("tensor_order", tuple(range(highest + 1))),)
 
 
 def _taught(role: str, taught: str):
@@ -207,6 +269,12 @@ MIXTURE_WEIGHTS = (
     WEIGHTS[1],
 )
 
+
+def _on_request(problem: Problem) -> tuple[Observable, ...]:
+    """What a two-layer network can record besides the standard observables, by name."""
+    return (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
+
+
 Observe = Mapping[str, Callable[[View], Any]] | tuple[Observable, ...]
 
 
@@ -216,7 +284,7 @@ def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, w
     usual, whole = (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
     known = {observable.name: observable for observable in usual}
     if not mixed and names is not None:
-        known |= {observable.name: observable for observable in loss_orders(problem)}
+        known |= {observable.name: observable for observable in _on_request(problem)}
     for name in names or ():
         if name not in known:
             raise unknown("observable", name, known)
