@@ -269,6 +269,8 @@ def hessian_row(moment: Moment, direction: Weights) -> Iterator[Check]:
 
 def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> float:
     """1e-5 of the weights; on data with a kinked activation, half of the way to the nearest kink if that is less."""
+    if isinstance(oracle, TiedOracle):
+        oracle = oracle.plain
     if not isinstance(oracle, EmpiricalOracle) or 0.0 not in oracle.student.kinks:
         return 1e-5
     reach = jnp.abs(oracle.x @ weights.first.T) / jnp.maximum(jnp.abs(oracle.x @ direction.first.T), 1e-300)
@@ -278,7 +280,8 @@ def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> 
 def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, digits: int) -> tuple[str, float, float]:
     """The route, the derivative of the loss along a direction, and the size of its terms."""
     if isinstance(oracle, TiedOracle):
-        return derivative(oracle.plain, *jax.jvp(untied, (weights,), (direction,)), digits)
+        plain, turn = jax.jvp(untied, (weights,), (direction,))
+        return derivative(oracle.plain, plain, turn, digits)
     if isinstance(oracle, EmpiricalOracle):
         return "plain loop", *_loop_derivative(*_loop(oracle, weights, direction))
     precise = _precise(oracle, weights, digits)

@@ -1,10 +1,11 @@
 """Soft-routed mixtures of experts: `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput, unknown
 from tutelage.problem.activations import Activation, activation
@@ -81,13 +82,15 @@ class Mixture:
         inner = ("first",) if {"routers", "experts"} & set(self.trains) else ()
         return inner + (("second",) if "second" in self.trains else ())
 
-    def rates(self, given: dict[str, float] | None = None) -> Weights:
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
         """Factors of the parts' velocities, 0 for a part that does not train."""
         factors = {part: float(part in self.trains) for part in PARTS}
         for part, value in (given or {}).items():
             if part not in factors:
                 raise unknown("part of a mixture", part, PARTS)
-            factors[part] *= float(value)
+            if np.ndim(value):
+                raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number a part.")
+            factors[part] *= float(np.asarray(value, float))
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
         return Weights(jnp.asarray(first), jnp.asarray(factors["second"]))
 

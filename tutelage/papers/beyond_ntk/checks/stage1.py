@@ -1,0 +1,428 @@
+"""Stage 1: orders 0 and 2 are learnt (Lemma A.2), then single neurons win single coordinates (Lemma A.3)."""
+
+import math
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
+from tutelage.analysis.combine import all_of
+from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
+from tutelage.papers.beyond_ntk.constants import B2
+from tutelage.papers.beyond_ntk.evidence import Evidence
+from tutelage.papers.beyond_ntk.masses import Masses
+from tutelage.papers.beyond_ntk.mixture import mixture
+
+Array = NDArray[np.floating]
+
+RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
+SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size
+RECORDS = 801
+SHARE = 0.9  # of neurons that must do as told
+LARGE = 0.2  # of vbar_i^2: a neuron with two such coordinates has not won one of them
+
+
+@cache
+def path(dim: int, ratio: float, scale: float) -> tuple[Array, Array, Array]:
+    """Times, moments and weights of the warm-up equation from `q_i = scale^2/d`, to time 4d."""
+    a, times = warmup.spaced(dim, ratio), np.linspace(0, 4 * dim, RECORDS)
+    return times, warmup.flow(scale**2 / dim, a, times), a
+
+
+def _cases(evidence: Evidence) -> list[tuple[int, float, float]]:
+    dims = (50, 200) if evidence.full else (20, 50)
+    return [(dim, ratio, scale) for dim in dims for ratio in RATIOS for scale in SCALES]
+
+
+# Stage 1.1.
+
+
+def order_zero_follows(evidence: Evidence) -> Finding:
+    broken = looked = 0
+    for case in _cases(evidence):
+        times, moments, a = path(*case)
+        zero, plus, minus = warmup.excess(moments[times >= SETTLED], a)
+        bound = np.where(zero > 0, minus * (1 - 1 / (16 * warmup.spread(a) ** 2 * len(a))), plus)
+        broken, looked = broken + int(np.sum(np.abs(zero) > bound)), looked + len(zero)
+    text = f"Violations from time {SETTLED:g} on, of {looked} times in {len(_cases(evidence))} runs."
+    return at_most(broken, 0, detail=text)
+
+
+def order_two_decays(evidence: Evidence) -> Finding:
+    ratios, times = [], {}
+    for dim, ratio, scale in _cases(evidence):
+        when, moments, a = path(dim, ratio, scale)
+        _, plus, minus = warmup.excess(moments, a)
+        delta, late = np.maximum(plus, minus), when >= 3.6 * dim
+        ratios.append(-np.polyfit(when[late], np.log(delta[late]), 1)[0] / (2 * B2 * a.min()))
+        if scale == 1:
+            times[dim, ratio] = float(when[np.argmax(delta <= 1 / dim**2)]) / (dim * math.log(dim))
+    text = f"Rate over (8/pi) min a at time 4d: {min(ratios):.3f} to {max(ratios):.3f}. "
+    told = ", ".join(f"{value:.2f} (d = {dim}, ratio {ratio:g})" for (dim, ratio), value in times.items())
+    return all_of(
+        [
+            at_most(np.abs(np.array(ratios) - 1), 0.2, detail=text),
+            at_most(list(times.values()), 1.0, detail=f"Time to delta = 1/d^2 over d log d: {told}."),
+        ]
+    )
+
+
+def _warm() -> races.Warmup:
+    return races.warmup(64, 2.0, 128, 192.0)
+
+
+def moments_stay(evidence: Evidence) -> Finding:
+    seen = [path(*case)[1:] for case in _cases(evidence) if case[2] == 1]
+    seen.append((_warm().moments, _warm().weights))
+    seen.append((np.mean(_race(evidence).base ** 2, axis=1), _race(evidence).weights))
+    top = [float(np.max(q) * len(a) / (2 * warmup.spread(a))) for q, a in seen]
+    low = [float(np.min(q) * len(a) * warmup.spread(a)) for q, a in seen]
+    text = f"d q kappa is at least {min(low):.3f} and d q/(2 kappa) at most {max(top):.3f} in {len(seen)} runs; two of "
+    text += "them are populations with all orders."
+    return all_of([at_most(top, 1.0, detail=text), at_least(low, 0.5)])
+
+
+def _growth() -> tuple[Array, Array]:
+    """`v_i(T_1)^2/v_i(0)^2` (neuron, d) in the population, and `a_i d`."""
+    run = _warm()
+    return run.base[-1] ** 2 / run.base[0] ** 2, run.weights * len(run.weights)
+
+
+def _exponent(growth: Array, factor: Array) -> float:
+    """Of the growth as a power of `a_i d`, through the medians over neurons."""
+    return float(np.polyfit(np.log(factor), np.log(np.median(growth, axis=0)), 1)[0])
+
+
+def squares_take_the_weights(evidence: Evidence) -> Finding:
+    growth, factor = _growth()
+    text = f"Growth of the squares as a power of a_i d: {_exponent(growth, factor):.3f}."
+    return all_of(
+        [
+            at_most(np.median(np.abs(growth / factor - 1)), 0.1, detail="The median over neurons and coordinates."),
+            at_most(abs(_exponent(growth, factor) - 1), 0.1, detail=text),
+        ]
+    )
+
+
+def printed_factor(evidence: Evidence) -> Finding:
+    growth, factor = _growth()
+    exponent = _exponent(np.sqrt(growth), factor)
+    return at_most(abs(exponent - 1), 0.1, detail=f"|v_i| grows as the power {exponent:.3f} of a_i d.")
+
+
+# Stage 1.2.
+
+
+def _cubic(dim: int, evidence: Evidence) -> tuple[Array, Array]:
+    """`-[G]_i/v_i` and `a_i vbar_i^2` for neurons of a bulk that has learnt orders 0 and 2, weights of ratio 2."""
+    a, rng = warmup.spaced(dim, 2.0), evidence.random(13)
+    bulk = mixture(Masses(a, np.zeros(dim)), a, rng)
+    v = rng.standard_normal((32, dim)) * np.sqrt(a)
+    unit = v / np.linalg.norm(v, axis=1, keepdims=True)
+    return bulk.rates(v) / 2, a * unit**2
+
+
+def cubic_law(evidence: Evidence) -> Finding:
+    dims = (32, 64, 128, 256) if evidence.full else (32, 128)
+    scaled, told = [], []
+    for dim in dims:
+        rates, cubic = _cubic(dim, evidence)
+        worst = dim**2 * float(np.max(np.abs(rates - directions.RATE4 * cubic)))
+        scaled.append(worst / math.log(dim))
+        told.append(f"{worst:.2f} (d = {dim})")
+    slope = float(np.polyfit(cubic.ravel(), rates.ravel(), 1)[0]) / directions.RATE4
+    text = f"The largest residual of 32 neurons times d^2: {', '.join(told)}; the bound is over log d. "
+    text += f"Regression of the rates on a_i vbar_i^2 at d = {dims[-1]}: {slope:.3f} B_14."
+    return all_of([at_most(scaled, 1.0, detail=text), at_most(abs(slope - 1), 0.15)])
+
+
+def _race(evidence: Evidence) -> races.Race:
+    return races.race(races.PLANS[evidence.size])
+
+
+def norms_stay(evidence: Evidence) -> Finding:
+    rng, dim = evidence.random(14), 40
+    a, v = warmup.spaced(dim, 2.0), rng.standard_normal((200, dim)) * rng.uniform(0.1, 3, (200, 1))
+    unit = v / np.linalg.norm(v, axis=1, keepdims=True)
+    series = directions.signal_power(v, a)
+    gap = np.abs(np.sum(v**2 * directions.signal(unit, a), axis=1) / series - 1)
+    run = _race(evidence)
+    square = np.sum(run.neurons**2, axis=2)
+    text = f"(A.33) holds to {gap.max():.0e} for 200 neurons. The smallest |v|^2 of {square.shape[1]} neurons to time "
+    text += f"{run.times[-1]:.0f} is {square.min():.3f}; at the start it is {square[0].min():.3f}."
+    return all_of([at_least(square, 0.25, detail=text), at_most(gap, 1e-12), at_least(series, 0.0)])
+
+
+def good_neurons_win(evidence: Evidence) -> Finding:
+    found = races.tables(evidence.size)
+    parts = [table[0, 0] / table[0].sum() for table in found.values()]
+    won = "; ".join(f"{name}: {table[0, 0]} of {table[0].sum()}" for name, table in found.items())
+    rest = "; ".join(f"{table[3, :2].sum()} of {table[3].sum()}" for table in found.values())
+    return at_least(parts, SHARE, detail=f"Good ones that win their own: {won}. Of those in no set: {rest}.")
+
+
+def _two_large(dim: int, count: int) -> Finding:
+    start, kind, _ = races.told(dim, count)
+    plan, a = races.Plan(dim=dim), np.full(dim, 1 / dim)
+    until = plan.end * dim**2
+    # One coordinate above 1 - LARGE leaves no room for two that are large, and it stays there.
+    open_ = np.isinf(directions.hits(start, a, until, level=1 - LARGE).time)
+    last = directions.turned(start[open_], a, until) ** 2
+    two = np.sort(last, axis=1)[:, -2] >= LARGE
+    inside = int(np.sum(kind[open_][two] == lottery.KINDS.index("bad")))
+    text = f"{inside} of {int(two.sum())} neurons with two coordinates vbar_i^2 >= {LARGE} at the end are in S_bad."
+    return at_least(inside / max(int(two.sum()), 1), SHARE, detail=text)
+
+
+def bad_neurons_small(evidence: Evidence) -> Finding:
+    return _two_large(32, races.COUNTS[evidence.size])
+
+
+def bad_neurons_large(evidence: Evidence) -> Finding:
+    return _two_large(128, 6000 if evidence.full else 1500)
+
+
+def _foretold(run: races.Race, order_needed: float) -> Finding:
+    won = np.isfinite(run.hits.time)
+    order = float(spearmanr(run.hits.time[won], run.foretold.time[won]).statistic)
+    same = float(np.mean(run.hits.winner[won] == run.foretold.winner[won]))
+    ratio = np.quantile(run.hits.time[won] / run.foretold.time[won], (0.1, 0.5, 0.9))
+    text = (
+        f"{int(won.sum())} winners: rank correlation of their times {order:.3f}; {100 * same:.0f}% win the coordinate "
+    )
+    text += f"foretold; observed over foretold time {ratio[1]:.2f} [{ratio[0]:.2f}, {ratio[2]:.2f}] (median, 10%, 90%)."
+    return all_of([at_least(order, order_needed, detail=text), at_least(same, SHARE)])
+
+
+def tickets_foretell(evidence: Evidence) -> Finding:
+    return _foretold(_race(evidence), 0.8)
+
+
+def unequal_tickets_foretell(evidence: Evidence) -> Finding:
+    return _foretold(races.race(races.PLANS[evidence.size]._replace(ratio=2.0)), 0.8)
+
+
+def network_tickets_foretell(evidence: Evidence) -> Finding:
+    return _foretold(races.network(races.PLANS[evidence.size]), 0.7)
+
+
+DIMS = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
+
+
+def _measure_exponent(constant: float) -> tuple[float, str]:
+    """Of `mu(S_bad)/mu(S_good)` as a power of d, for `d Gamma = constant log d`."""
+    found = lottery.measures(DIMS, constant * np.log(DIMS))
+    good, ratio = (np.polyfit(np.log(DIMS), np.log(values), 1)[0] for values in (found.good, found.bad / found.good))
+    ends = found.bad[[0, -1]] / found.good[[0, -1]]
+    text = (
+        f"mu(bad)/mu(good) is {ends[0]:.3g} at d = 100 and {ends[1]:.3g} at 10^6: exponent {ratio:.2f}. mu(good) has "
+    )
+    return float(ratio), f"{text}exponent {good:.2f}."
+
+
+def bad_is_rare(evidence: Evidence) -> Finding:
+    exponent, text = _measure_exponent(10.0)
+    return at_most(exponent, -0.1, detail=text)
+
+
+def printed_bad_is_rare(evidence: Evidence) -> Finding:
+    exponent, text = _measure_exponent(10.0)
+    return at_least(exponent, 0.0, detail=text)
+
+
+def bad_is_rare_here(evidence: Evidence) -> Finding:
+    plan = races.Plan()
+    level = plan.dim * lottery.bars(np.full(plan.dim, 1 / plan.dim), plan.horizon * plan.dim**2).level[0]
+    found = lottery.measures(plan.dim, level)
+    text = f"d Gamma = {level:.2f} = {level / math.log(plan.dim):.2f} log d: mu(good) = {found.good:.2e} for one i."
+    return at_most(found.bad / found.good, 1.0, detail=text)
+
+
+# The step.
+
+
+def _imbalance(step: float, steps: int, dim: int = 30) -> Array:
+    """|sum q - 1| of descent on orders 0 and 2 from near the fixed point."""
+    a = np.full(dim, 1 / dim)
+    return np.abs(warmup.descent(1.01 * a, a, step, steps).sum(1) - 1)
+
+
+def _real_imbalance(step: float, dim: int = 30) -> float:
+    """The same, after 400 steps, of a population with orders 0 to 8."""
+    base = np.random.default_rng(30).standard_normal((8, dim))
+    base *= np.sqrt(1.01 / (dim * np.mean(base**2, axis=0)))
+    masses, a = jnp.full(8, 1 / 8), jnp.full(dim, 1 / dim)
+    found = powers.simulate(jnp.asarray(base), masses, a, step=step, times=[400 * step])
+    return float(abs(np.mean(np.sum(found[-1] ** 2, axis=1)) - 1))
+
+
+def step_limit(evidence: Evidence) -> Finding:
+    limit = warmup.largest_step(np.full(30, 1 / 30))
+    below, above = _imbalance(0.38, 4000), _imbalance(0.40, 4000)
+    cycle = abs(above[-1] - above[-3])
+    real = _real_imbalance(0.38), _real_imbalance(0.40)
+    text = f"The limit is {limit:.4f}. After 4000 steps |E|w|^2 - 1| is {below[-1]:.0e} with 0.38 and {above[-1]:.3f} "
+    text += f"with 0.40, where it repeats every second step to {cycle:.0e}; a population with orders up to 8 has "
+    text += f"{real[0]:.0e} and {real[1]:.3f} after 400."
+    first, total, a = warmup.largest_first_step(30.0, 30), 30.0, np.full(30, 1 / 30)
+    sums = [warmup.descent(total * a, a, part * first, 1)[-1].sum() for part in (0.98, 1.02)]
+    return all_of(
+        [
+            at_most([below[-1], real[0]], 1e-3, detail=text),
+            at_least([above[-1], real[1]], 0.01),
+            at_most(cycle, 1e-9),
+            at_most(0.38, limit),
+            at_least(0.40, limit),
+            at_most(sums[0], total, detail=f"From E|w|^2 = 30 the first step grows above {first:.4f}."),
+            at_least(sums[1], total),
+        ]
+    )
+
+
+_WRONG: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
+_LOTTERY = "d = 32, equal weights, T_2' = 0.25 d^2, T_2 = 0.3 d^2, rho = Gamma/4"
+
+CLAIMS = (
+    Claim(
+        "C9",
+        "Proposition A.8",
+        "Once settled, order 0 follows order 2: 0 < Delta <= delta_- (1 - 1/(16 kappa^2 d)) or 0 < -Delta <= delta_+.",
+        "warm-up equation, a_max/a_min = 2 and 3, starts of scale 0.3, 1 and 3",
+        order_zero_follows,
+    ),
+    Claim(
+        "C10",
+        "Proposition A.9, Lemma A.2",
+        "delta decays at the rate (8/pi) min a, to 20%, and is 1/d^2 in a time O(d log d).",
+        "warm-up equation, a_max/a_min = 2 and 3, starts of scale 0.3, 1 and 3",
+        order_two_decays,
+    ),
+    Claim(
+        "C11",
+        "Claim A.1",
+        "E w_i^2 stays in [1/(2 kappa d), 2 kappa/d] throughout stage 1.",
+        "warm-up equation, and populations with all orders, from N(0, I/d)",
+        moments_stay,
+        explanation="The paper has 1/(kappa_1 d) with some exp(poly(kappa)) for kappa_1; 2 kappa is enough.",
+    ),
+    Claim(
+        "C12",
+        "Claim A.2, corrected",
+        "At T_1 the squares have taken the weights: v_i(T_1)^2 = a_i d v_i(0)^2, to 10% in the median.",
+        "d = 64, a_max/a_min = 2, population with orders 0 to 8, T_1 = 3 d",
+        squares_take_the_weights,
+    ),
+    Claim(
+        "C12:printed",
+        "Claim A.2",
+        "v_i(T_1) = a_i d v_i(0).",
+        "d = 64, a_max/a_min = 2, population with orders 0 to 8, T_1 = 3 d",
+        printed_factor,
+        **_WRONG,
+        explanation="v_i^2/E w_i^2 is what is conserved, so that the factor belongs to the squares; Gamma_i is right.",
+    ),
+    Claim(
+        "C13",
+        "Proposition A.10, (3.5)",
+        "-[G]_i/v_i = B_14 a_i vbar_i^2 up to log(d)/d^2, for every coordinate.",
+        "exact force in a Gaussian bulk of covariance diag(a), a_max/a_min = 2, d = 32 to 128 (256 in full)",
+        cubic_law,
+    ),
+    Claim(
+        "C14",
+        "Claim A.3, (A.33)",
+        "sum_p v_p^2 Q_p is the sum of positive terms stated, and so |v|^2 >= 1/4 throughout stage 1.",
+        "d = 40 for the identity; d = 32 and a population with all orders for the norm",
+        norms_stay,
+    ),
+    Claim(
+        "C15",
+        "Lemma A.3, first bullet",
+        "At least 90% of the neurons in S_good are basis-like at T_2, on the coordinate that was large.",
+        _LOTTERY,
+        good_neurons_win,
+    ),
+    Claim(
+        "C15:bad",
+        "Lemma A.3, second bullet",
+        "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
+        f"direction equation, {_LOTTERY}",
+        bad_neurons_small,
+        **_WRONG,
+        explanation="At d = 32 a typical coordinate is a third of Gamma: two can grow large together from below "
+        "Gamma - rho. The paper's own threshold 2 log(d)^2/sqrt(d) is 4.2 here, so nothing is above it.",
+    ),
+    Claim(
+        "C15:bad128",
+        "Lemma A.3, second bullet",
+        "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
+        "direction equation, the same with d = 128",
+        bad_neurons_large,
+        must_hold=False,
+    ),
+    Claim(
+        "C15:tickets",
+        "Lemma A.3",
+        "The direction equation tells from its start when a neuron of the population wins, and which coordinate.",
+        _LOTTERY,
+        tickets_foretell,
+        ours=True,
+    ),
+    Claim(
+        "C15:unequal",
+        "Lemma A.3",
+        "The same with unequal weights: orders 0 and 2, once learnt, leave only asin vbar - vbar of the force.",
+        "d = 32, a_max/a_min = 2, after stage 1.1, otherwise the same",
+        unequal_tickets_foretell,
+        ours=True,
+        must_hold=False,
+    ),
+    Claim(
+        "C15:network",
+        "Lemma A.3",
+        "The same in a network of 200 neurons.",
+        "d = 32, equal weights, start N(0, I/d), otherwise the same",
+        network_tickets_foretell,
+        ours=True,
+        must_hold=False,
+        explanation="At finite width order 2 is not learnt at the start, which moves the early times.",
+    ),
+    Claim(
+        "C16",
+        "Lemma A.3, third bullet, corrected",
+        "mu(S_bad) <= mu(S_good) d^-c with c > 0.",
+        "Gaussian tails, d Gamma = 10 log d, rho = Gamma/4, d = 10^2 to 10^6",
+        bad_is_rare,
+    ),
+    Claim(
+        "C16:printed",
+        "Lemma A.3, third bullet",
+        "mu(S_bad) >= mu(S_good) d^c with c > 0.",
+        "Gaussian tails, d Gamma = 10 log d, rho = Gamma/4, d = 10^2 to 10^6",
+        printed_bad_is_rare,
+        **_WRONG,
+        explanation="The inequality is reversed in print; the text below the lemma says that bad neurons are few.",
+    ),
+    Claim(
+        "C16:here",
+        "Lemma A.3, third bullet",
+        "mu(S_bad) <= mu(S_good).",
+        f"Gaussian tails, {_LOTTERY}",
+        bad_is_rare_here,
+        **_WRONG,
+        explanation="It needs d Gamma above 8 log d with this rho, that is horizons far below 0.25 d^2, and d so large "
+        "that neurons win that early.",
+    ),
+    Claim(
+        "C30",
+        "Theorem 1.1",
+        "Descent is stable for eta_inf below 2/(2 b_0 + 2 b_2/d); above it falls into a cycle of two.",
+        "d = 30, eta_inf = 0.38 and 0.40, the recursion and a population",
+        step_limit,
+        ours=True,
+    ),
+)

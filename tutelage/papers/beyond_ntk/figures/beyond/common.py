@@ -1,0 +1,50 @@
+"""The sizes that figures of this gallery share, so that their runs share a compilation, and how they draw seeds."""
+
+from typing import Any, NamedTuple
+
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from tutelage.analysis.panels import Series, line
+from tutelage.papers.beyond_ntk.escapes import RECORDS, scale
+from tutelage.papers.beyond_ntk.runs import traces
+from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
+from tutelage.papers.paper import Size
+
+TIME = r"time $\eta_\infty T$"
+GREY = 6
+SEEDS = 3
+
+
+class Shape(NamedTuple):
+    """Dimension and width."""
+
+    dim: int
+    width: int
+
+    @property
+    def until(self) -> float:
+        """Twice as long as the plateau, and more."""
+        return 5.5 * scale(self.dim)
+
+
+SHAPES: dict[Size, Shape] = {"quick": Shape(10, 40), "full": Shape(20, 80)}
+
+
+def runs(size: Size, **values: Any) -> xr.Dataset:
+    """Population descent with these settings."""
+    shape = SHAPES[size]
+    common: dict[str, Any] = {"dim": shape.dim, "width": shape.width, "until": shape.until}
+    return traces(BeyondNtkSettings(**common | values), SEEDS, RECORDS)
+
+
+def seeds_of(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> list[Series]:
+    """A curve for each seed, the first of them labelled and the others faint."""
+    rows = values.transpose("seed", ...).values
+    return [line(x, row, "" if number else label, faint=bool(number), **style) for number, row in enumerate(rows)]
+
+
+def ranged(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> Series:
+    """Means over seeds with their range."""
+    low, high = values.min("seed").values, values.max("seed").values
+    return line(x, values.mean("seed").values, label, kind="points", low=low, high=high, **style)

@@ -1,0 +1,73 @@
+"""Teacher directions that are not orthogonal: any two of them at one angle."""
+
+import xarray as xr
+
+from tutelage.analysis.panels import Panel, Sheet
+from tutelage.papers.beyond_ntk.escapes import half_times
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, ranged, runs, seeds_of
+from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
+from tutelage.papers.paper import Figure, Size
+
+COSINES: dict[Size, tuple[float, ...]] = {"quick": (0.0, 0.3, 0.6, 0.9), "full": (-0.04, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9)}
+SHOWN = (0.0, 0.3, 0.6, 0.7, 0.9)
+
+
+def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
+    """Losses, escape times and directions with units on them, cosine by cosine."""
+    rows = [_row(runs(size, cosine=cosine)) for cosine in COSINES[size]]
+    joined = xr.concat(rows, "cosine").assign_coords(cosine=list(COSINES[size]))
+    return joined.assign_attrs(SHAPES[size]._asdict())
+
+
+def _row(data: xr.Dataset) -> xr.Dataset:
+    covered = (data["caught"] > 0).sum("teacher").isel(time=-1, drop=True)
+    found = {"L": data["L"], "escape": ("seed", half_times(data)), "covered": covered}
+    return xr.Dataset(found).drop_vars("step")
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    later, cosines = dataset.isel(time=slice(1, None)), dataset["cosine"].values
+    curves = [
+        series
+        for colour, cosine in enumerate(c for c in cosines if c in SHOWN)
+        for series in seeds_of(later["time"], later["L"].sel(cosine=cosine), f"cosine {cosine:g}", colour=colour)
+    ]
+    end = dataset["L"].isel(time=-1)
+    top = 1.25 * float(dataset["escape"].max())
+    panels = (
+        Panel("loss", TIME, "L", tuple(curves), xscale="log", yscale="log"),
+        Panel(
+            "length of the plateau",
+            "cosine of two teacher directions",
+            "time at which orders above 2 halve",
+            (ranged(cosines, dataset["escape"], "mean over seeds, and their range", colour=0),),
+            ylim=(0.0, top),
+        ),
+        Panel(
+            f"loss at time {float(dataset['time'][-1]):.0f}",
+            "cosine of two teacher directions",
+            "L",
+            (ranged(cosines, end, "mean over seeds, and their range", colour=0),),
+            yscale="log",
+            ylim=(0.3 * float(end.min()), 3 * float(end.max())),
+        ),
+    )
+    return Sheet("Beyond the paper: overlapping teacher directions", panels, columns=3, caption=_caption(dataset))
+
+
+def _caption(dataset: xr.Dataset) -> str:
+    about = dataset.attrs
+    told = "; ".join(
+        f"{float(c):g}: escape {float(one['escape'].mean()):.0f}, L {float(one['L'].isel(time=-1).median()):.2g}, "
+        f"{float(one['covered'].mean()):.1f} directions"
+        for c, one in ((c, dataset.sel(cosine=c)) for c in dataset["cosine"].values)
+    )
+    return (
+        f"d = {about['dim']} teachers, any two at one cosine; m = {about['width']}, uniform weights, population "
+        f"gradient, {dataset.sizes['seed']} seeds. Escape time, final L and directions within cosine 0.95 of a unit "
+        f"(means; L: median): {told}. The higher the cosine, the more of the teacher lies in its mean direction, which "
+        "order 2 learns at once: the plateau is lower, and lasts as long until directions are nearly parallel."
+    )
+
+
+FIGURE = Figure("beyond_overlapping", "Overlapping teacher directions", compute, sheet, ours=True)

@@ -1,0 +1,35 @@
+"""Runs of the mass equation in stage 2, made once for claims and figures: its start, and its algebraic tail."""
+
+import math
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.papers.beyond_ntk import masses
+from tutelage.papers.beyond_ntk.masses import Masses
+from tutelage.papers.beyond_ntk.warmup import spaced
+
+Array = NDArray[np.floating]
+
+STEP, STEPS = 0.2, 10_000
+
+
+@cache
+def late(dim: int, ratio: float) -> tuple[Masses, Array]:
+    """The recursion of Claim A.10 from T_3 = T_2 + 6 d log d on, and the weights."""
+    a = spaced(dim, ratio)
+    first = masses.flow(Masses(a * (1 - 1 / dim), a / dim), a, [0.0, 6 * dim * math.log(dim)])
+    return masses.descent(Masses(*(part[-1] for part in first)), a, STEP, STEPS), a
+
+
+@cache
+def tail(dim: int = 100) -> tuple[Array, Masses, Array]:
+    """Times, masses and weights of stage 2 with equal weights, from 1/1000 of the mass on the axes."""
+    a, times = np.full(dim, 1 / dim), np.concatenate([[0.0], np.geomspace(10, 1e6, 401)])
+    return times, masses.flow(Masses(0.999 * a, 0.001 * a), a, times), a
+
+
+def slope(times: Array, values: Array) -> Array:
+    """The local slope of log values against log times."""
+    return np.gradient(np.log(values), np.log(times))
