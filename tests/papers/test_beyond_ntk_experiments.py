@@ -156,7 +156,7 @@ def test_figures_of_plateau_tail_and_truncation(laws):
 
 def test_the_figure_of_few_units_counts_what_was_found(laws, monkeypatch):
     monkeypatch.setattr(subset, "traces", laws)
-    monkeypatch.setattr(subset, "UNTIL", 500.0)
+    laws.exponent = 2.0
     data = subset.FIGURE.compute(DEFAULT, "quick")
     shown(subset.FIGURE, data)
     # The made-up narrow run ends below 1e-3/d, the wide one, a power of time, above it.

@@ -51,8 +51,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     caption = (
         "The population loss by Hermite order, along a gradient flow from a small start (`loss_order`). Left: erf is "
         "odd. Order 1, a linear map, is learnt first, by all units alike; the plateau of unspecialised units is the "
-        "third order's, and higher ones fall with it. Right: order 1, and most of order 0, is learnt while the students "
-        "collapse onto the mean direction; what is left on the plateau there is order 2 above all."
+        "third order's, and higher ones fall with it. Right: order 1, and most of order 0, is learnt while the "
+        "students collapse onto the mean direction; what is left on the plateau there is order 2 above all."
     )
     return Sheet("Which order moves in which phase", panels, caption=caption)
 

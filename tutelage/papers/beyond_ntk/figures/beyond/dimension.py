@@ -82,9 +82,9 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             ylim=(0.0, 1.4 * float(dataset["fourth"].max())),
         ),
         Panel(
-            "directions found",
+            "directions with a unit on them",
             "dimension d",
-            f"directions with a unit on them, of {dataset.attrs['teachers']}",
+            f"number of {dataset.attrs['teachers']}",
             (ranged(dims, dataset["covered"], "mean over seeds, and their range", colour=0),),
             marks=(Mark("all", level=float(dataset.attrs["teachers"])),),
             xscale="log",

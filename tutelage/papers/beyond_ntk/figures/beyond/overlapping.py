@@ -66,7 +66,7 @@ def _caption(dataset: xr.Dataset) -> str:
         f"d = {about['dim']} teachers, any two at one cosine; m = {about['width']}, uniform weights, population "
         f"gradient, {dataset.sizes['seed']} seeds. Escape time, final L and directions within cosine 0.95 of a unit "
         f"(means; L: median): {told}. The higher the cosine, the more of the teacher lies in its mean direction, which "
-        "order 2 learns at once: the plateau is lower, and lasts as long until directions are nearly parallel."
+        "order 2 learns at once: the plateau is lower, and all directions are found nevertheless."
     )
 
 

@@ -66,6 +66,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 def _caption(dataset: xr.Dataset) -> str:
     counts, seeds = successes(dataset), dataset.sizes["seed"]
+    fewer = int(dataset["width"].min()) < dataset.attrs["dim"]
     told = ", ".join(
         f"m = {m}: {int(counts.sel(width=m))} of {seeds}, L = {float(dataset['L'].sel(width=m)[:, -1].median()):.2g}"
         for m in dataset["width"].values
@@ -73,7 +74,7 @@ def _caption(dataset: xr.Dataset) -> str:
     return (
         f"d = {dataset.attrs['dim']}, |z| student, uniform weights, population gradient, to time {UNTIL:g}. Found the "
         f"teacher, and median L: {told}. With the population gradient as many units as directions are enough, and end "
-        "lower than more of them; with fewer, each unit that is missing costs its direction."
+        f"lower than more of them{'; with fewer a direction stays without a unit of its own' if fewer else ''}."
     )
 
 
