@@ -32,7 +32,7 @@ from tutelage.trajectory.dataset import load
 OFTEN = 0.1  # seconds between checkpoints, so that kills fall into many of them
 STOPPED = 130  # the exit code of a job that stopped when asked to
 KILLS = 200
-SLOWLY = {"steps": 1_500_000, "step": 1e-5}  # some seconds; so small a step that nothing converges before
+SLOWLY = {"steps": 600_000, "step": 1e-5}  # a second or more; so small a step that nothing converges before
 
 
 def jobs() -> dict[str, Callable[[Store], object]]:

@@ -167,7 +167,7 @@ def test_crossings():
     values = xr.DataArray(
         [[4.0, 1.0, 0.25], [4.0, 3.0, 2.0], [0.1, 1.0, 1.0]], {"time": [0.0, 2.0, 4.0]}, ("seed", "time")
     )
-    np.testing.assert_allclose(escapes.first_below(values, 0.5), [3.0, np.nan, 0.0], rtol=1e-12)
+    np.testing.assert_allclose(escapes.first_below(values, 2**-0.5), [2.5, np.nan, 0.0], rtol=1e-12)
 
 
 def test_rates_of_exponential_decay_and_of_powers():
@@ -195,7 +195,7 @@ def test_overlapping_teachers_have_a_lower_plateau(small):
     shown(overlapping.FIGURE, data)
     loss = data["L"].sel(time=10.0, method="nearest").mean("seed")
     assert float(loss.sel(cosine=0.6)) < float(loss.sel(cosine=0.0))
-    assert (data["covered"] == 6).all()
+    assert (data["L"].isel(time=-1) < 0.1 * data["L"].sel(time=10.0, method="nearest")).all()
 
 
 def test_strong_directions_are_taken_first(small):

@@ -56,10 +56,14 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     return Sheet("The end of the descent, width by width", panels, columns=3, caption=_caption(dataset))
 
 
+def _level(loss: float) -> str:
+    return f"= {loss:.2g}" if loss > 10 * FLOOR else f"below {10 * FLOOR:g}"
+
+
 def _caption(dataset: xr.Dataset) -> str:
     about, end = dataset.attrs, float(dataset["time"][-1])
     told = "; ".join(
-        f"m = {m}: L = {float(dataset['L'].sel(width=m)[-1]):.2g}"
+        f"m = {m}: L {_level(float(dataset['L'].sel(width=m)[-1]))}"
         + (f", exponent {float(dataset['slope'].sel(width=m)[-1]):.2f}" if m > about["dim"] else "")
         for m in dataset["width"].values
     )

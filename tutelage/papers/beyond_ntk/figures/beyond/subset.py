@@ -11,7 +11,8 @@ from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, RECORDS
 from tutelage.papers.paper import Figure, Size
 
-DIM, UNTIL = PLANS["quick"].dim, PLANS["quick"].until
+DIM = PLANS["quick"].dim
+UNTIL: dict[Size, float] = {"quick": PLANS["quick"].until, "full": 600.0}
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": PLANS["quick"].widths, "full": (8, 9, 10, 12, 15, 20, 40)}
 SEED_COUNT: dict[Size, int] = {"quick": SEEDS, "full": 8}
 FOUND = 1e-3
@@ -20,12 +21,12 @@ FOUND = 1e-3
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Losses in time, and directions with a unit on them, width by width."""
-    rows = [_row(width, SEED_COUNT[size]) for width in WIDTHS[size]]
+    rows = [_row(width, size) for width in WIDTHS[size]]
     return xr.concat(rows, "width").assign_coords(width=list(WIDTHS[size])).assign_attrs(dim=DIM)
 
 
-def _row(width: int, seeds: int) -> xr.Dataset:
-    data = traces(BeyondNtkSettings(dim=DIM, width=width, until=UNTIL), seeds, RECORDS)
+def _row(width: int, size: Size) -> xr.Dataset:
+    data = traces(BeyondNtkSettings(dim=DIM, width=width, until=UNTIL[size]), SEED_COUNT[size], RECORDS)
     covered = (data["caught"] > 0).sum("teacher").isel(time=-1, drop=True)
     return xr.Dataset({"L": data["L"].clip(min=FLOOR), "covered": covered}).drop_vars("step")
 
@@ -37,25 +38,26 @@ def successes(dataset: xr.Dataset) -> xr.DataArray:
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     dim, widths, seeds = dataset.attrs["dim"], dataset["width"].values, dataset.sizes["seed"]
+    end = float(dataset["time"][-1])
     later, counts = dataset.isel(time=slice(1, None)), successes(dataset).values
     ratio = widths / dim
     curves = [
         line(later["time"], dim * later["L"].sel(width=m).median("seed"), f"m = {m}", colour=c)
         for c, m in enumerate(widths)
     ]
-    ends = [binomial_interval(int(count), seeds) for count in counts]
+    chances = [binomial_interval(int(count), seeds) for count in counts]
     chance = line(
         ratio,
         counts / seeds,
         f"{seeds} seeds, 99 % interval",
         kind="points",
-        low=np.array([end.low for end in ends]),
-        high=np.array([end.high for end in ends]),
+        low=np.array([each.low for each in chances]),
+        high=np.array([each.high for each in chances]),
         colour=0,
     )
     panels = (
         Panel("loss", TIME, "d L, median", tuple(curves), marks=(Mark("found", level=FOUND),), yscale="log"),
-        Panel(f"d L < {FOUND:g} at time {UNTIL:g}", "units a direction m/d", "part of the seeds", (chance,),
+        Panel(f"d L < {FOUND:g} at time {end:g}", "units a direction m/d", "part of the seeds", (chance,),
               xscale="log", ylim=(-0.05, 1.25)),
         Panel("directions with a unit on them", "units a direction m/d", f"number of {dim}",
               (ranged(ratio, dataset["covered"], "mean over seeds, and their range", colour=0),),
@@ -66,13 +68,14 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 def _caption(dataset: xr.Dataset) -> str:
     counts, seeds = successes(dataset), dataset.sizes["seed"]
+    end = float(dataset["time"][-1])
     fewer = int(dataset["width"].min()) < dataset.attrs["dim"]
     told = ", ".join(
         f"m = {m}: {int(counts.sel(width=m))} of {seeds}, L = {float(dataset['L'].sel(width=m)[:, -1].median()):.2g}"
         for m in dataset["width"].values
     )
     return (
-        f"d = {dataset.attrs['dim']}, |z| student, uniform weights, population gradient, to time {UNTIL:g}. Found the "
+        f"d = {dataset.attrs['dim']}, |z| student, uniform weights, population gradient, to time {end:g}. Found the "
         f"teacher, and median L: {told}. With the population gradient as many units as directions are enough, and end "
         f"lower than more of them{'; with fewer a direction stays without a unit of its own' if fewer else ''}."
     )
