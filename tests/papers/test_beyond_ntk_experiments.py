@@ -95,7 +95,7 @@ def verdict(id, size="quick"):
 
 @pytest.mark.parametrize("id", CHECKS)
 def test_claims_hold_on_runs_that_obey_them(laws, id):
-    assert verdict(id) is Verdict.HOLDS
+    assert verdict(id) is (Verdict.NOT_REACHED if id == "E4" else Verdict.HOLDS)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,6 @@ def test_claims_hold_on_runs_that_obey_them(laws, id):
     [
         ("C29", "height", 1.08),
         ("C29", "height", 0.92),
-        ("E4", "power", 1.3),
-        ("E4", "power", 2.4),
         ("E4:width", "wider", 0.0),
         ("E5", "exponent", 1.5),
         ("E5", "exponent", 9.0),
@@ -127,6 +125,9 @@ def test_nobody_standing_still_is_no_truncation(laws, monkeypatch):
 def test_the_exponent_of_full_size_has_all_dimensions(laws):
     assert verdict("E4", "full") is Verdict.HOLDS
     assert "d = 40" in CHECKS["E4"](Evidence(size="full")).detail
+    for wrong in (1.0, 2.4):
+        laws.power = wrong
+        assert verdict("E4", "full") is Verdict.FAILS
 
 
 def shown(figure, dataset):
@@ -155,11 +156,15 @@ def test_figures_of_plateau_tail_and_truncation(laws):
 
 
 def test_the_figure_of_few_units_counts_what_was_found(laws, monkeypatch):
-    monkeypatch.setattr(subset, "traces", laws)
+    def stopping(*about):
+        data = laws(*about)
+        return data.assign(L=data["L"].where(data["L"] > 1e-10))
+
+    monkeypatch.setattr(subset, "traces", stopping)
     laws.exponent = 2.0
     data = subset.FIGURE.compute(DEFAULT, "quick")
     shown(subset.FIGURE, data)
-    # The made-up narrow run ends below 1e-3/d, the wide one, a power of time, above it.
+    # The made-up narrow run ends below 1e-3/d, and has stopped before, the wide one, a power of time, above it.
     assert subset.successes(data).values.tolist() == [3, 0]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutelage.analysis.claims import Claim, Finding, at_least, at_most
+from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
 from tutelage.analysis.combine import all_of
 from tutelage.papers.beyond_ntk import stops, tails
 from tutelage.papers.beyond_ntk.constants import plateau
@@ -20,8 +20,9 @@ from tutelage.papers.beyond_ntk.escapes import (
 from tutelage.papers.beyond_ntk.evidence import Evidence
 
 HEIGHT = 0.06
-EXPONENT, SCATTER = 1.85, 0.35
-"""Times of one d scatter by a fifth. 0.35 is two standard errors of the log of the ratio of two means over 3 seeds."""
+LONG, SCATTER = 20, 1.35
+"""From this d on the plateau is well above the level that ends it. Times of one d scatter by a fifth: two means over
+three seeds have a ratio within 1.35 of the true one, at two standard errors."""
 ALGEBRAIC = (-5.0, -2.0)
 STEADY = 0.9
 STALLED = 4.0
@@ -38,13 +39,14 @@ def plateau_height(evidence: Evidence) -> Finding:
 
 
 def plateau_exponent(evidence: Evidence) -> Finding:
-    dims = DIMS[evidence.size]
+    dims = [dim for dim in DIMS[evidence.size] if dim >= LONG]
+    if len(dims) < 2:
+        return Finding(Verdict.NOT_REACHED, detail=f"It takes several dimensions from {LONG} on; use the full size.")
     times = [float(np.mean(escape_times(plateau_run(dim, RATIO * dim, SEEDS), dim))) for dim in dims]
-    found = slope(np.array(dims), np.array(times))
+    ratios = np.array(times) / [scale(dim) for dim in dims]
     told = ", ".join(f"{t:.0f} (d = {d}, {t / scale(d):.2f} d^2/log d)" for d, t in zip(dims, times, strict=True))
-    text = f"The log-log slope is {found:.2f}; mean times {told}."
-    near = SCATTER / np.log(dims[-1] / dims[0])
-    return at_most(abs(found - EXPONENT), near, seeds=SEEDS, detail=text)
+    text = f"Mean times {told}; the log-log slope is {slope(np.array(dims), np.array(times)):.2f}."
+    return at_most(ratios.max() / ratios.min(), SCATTER, seeds=SEEDS, detail=text)
 
 
 def wider_is_sooner(evidence: Evidence) -> Finding:
@@ -109,11 +111,11 @@ CLAIMS = (
     Claim(
         "E4",
         "Algorithm 1, stage 1",
-        "The time to leave the plateau grows as d^1.85, the exponent within 0.35 over the log of the range of d.",
-        "population descent, uniform weights, m = 4d, time to d L < .03, d = 10 and 20 (to 40 in full)",
+        "The time to leave the plateau grows as d^2/log d: its ratio to that is constant.",
+        "population descent, uniform weights, m = 4d, time to d L < .03, d = 20, 30, 40 (full)",
         plateau_exponent,
         ours=True,
-        explanation="The paper has the order d^2/log d, whose exponent is 2 - 1/log d: 1.6 to 1.7 at these d.",
+        explanation="At d = 10 the plateau, .049/d, is hardly above the level that ends it, and the time is shorter.",
     ),
     Claim(
         "E4:width",
