@@ -16,9 +16,10 @@ from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Verdict
+from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import directions, lottery, races, warmup
 from tutelage.papers.beyond_ntk.checks import stage1
-from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates, isotropic
+from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.field import pull
 from tutelage.papers.beyond_ntk.figures import lottery as figure

@@ -138,7 +138,7 @@ def test_levels():
     w /= np.linalg.norm(w, axis=1, keepdims=True)
     cross = float(np.mean(np.asarray(constants.kernel(w))))
     own = float(np.mean(np.asarray(constants.kernel(w[:2000] @ w[2000:].T))))
-    level = own - 2 * cross + constants.teacher_power(np.full(dim, 1 / dim))
+    level = own - 2 * cross + constants.C0 + (1 - constants.C0) / dim
     # Means over 48 000 and 4e6 values, whose spread is 0.08: five standard errors are 2e-3 of a difference of 4e-3.
     assert level == pytest.approx(constants.plateau(dim), abs=5e-4)
     assert constants.tail(3) == pytest.approx(constants.TAIL)

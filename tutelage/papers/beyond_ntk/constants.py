@@ -8,10 +8,10 @@ import math
 from functools import cache
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
+
+from tutelage.analysis.kernels.harmonics import isotropic, isotropic_excess
 
 C0, C2 = 2 / math.pi, 1 / math.pi
 B0, B2 = 4 * C0, 4 * C2
@@ -73,22 +73,6 @@ def kernel_from_four(cosine: Float[Array, "..."] | ArrayLike) -> Float[Array, ".
     return jnp.where(jnp.abs(rho) < 0.3, square**2 * series, kernel(rho) - C0 - C2 * square)
 
 
-def mean_coordinate(dim: int) -> float:
-    """`mu_0 = E|theta_1|` of a uniform direction."""
-    return math.exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / math.sqrt(math.pi)
-
-
-def isotropic(dim: int) -> float:
-    """`kap_0 = d mu_0^2`: the kernel of |w.x|, with random w, averaged over the directions of both."""
-    return dim * mean_coordinate(dim) ** 2
-
-
-def teacher_power(weights: ArrayLike) -> float:
-    """`E f*^2` of an orthonormal teacher."""
-    a = np.asarray(weights, float)
-    return float(C0 * a.sum() ** 2 + (1 - C0) * np.sum(a**2))
-
-
 def plateau(dim: int, width: float = math.inf) -> float:
     """The paper's loss on the plateau, uniform teacher weights: orders 0 and 2 are learnt and nothing else is.
 
@@ -101,7 +85,7 @@ def plateau(dim: int, width: float = math.inf) -> float:
 
     ```
     """
-    return C0 + (1 - C0) / dim - isotropic(dim) + TAIL / width
+    return (1 - C0) / dim - isotropic_excess(dim) + TAIL / width
 
 
 def start_loss(dim: int, width: float) -> float:

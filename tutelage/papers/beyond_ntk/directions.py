@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
-from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, isotropic, kernel, kernel_from_four
+from tutelage.analysis.kernels import isotropic
+from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, kernel, kernel_from_four
 
 Array = NDArray[np.floating]
 

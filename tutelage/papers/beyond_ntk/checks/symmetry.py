@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
 from tutelage.analysis.combine import all_of
+from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import field, powers
-from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates, isotropic
+from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.field import Numbers, Vectors
 from tutelage.papers.beyond_ntk.orbits import full_group, orbit
