@@ -50,6 +50,7 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
         "extending.md",
         "papers/relu_teachers.md",
         "papers/soft_moe.md",
+        "papers/beyond_ntk.md",
         *GALLERY,
     ],
 )

@@ -186,3 +186,12 @@ def test_labels_prefer_free_room():
     crowd.boxes.append((0, 20, 10, 30))
     assert best([(0, 0, 10, 10), (0, 20, 10, 30)], crowd)[0] == 0  # covering words is worse than covering a curve
     assert best([(-5, 40, 5, 50), (20, 0, 30, 10)], crowd, inside=(0, 0, 100, 100))[0] == 1
+
+
+def test_overview_shows_the_orders_that_there_are():
+    values = np.array([1.0, 0.0, 0.5, 1e-15]) * np.exp(-np.arange(5.0))[:, None]
+    orders = xr.DataArray(values[None], dims=("seed", "time", "tensor_order"))
+    loss = xr.DataArray(values.sum(1)[None], dims=("seed", "time"))
+    data = xr.Dataset({"loss": loss, "loss_order": orders}, {"time": np.arange(5.0), "tensor_order": range(4)})
+    panel = next(panel for panel in overview(data).panels if panel.title == "Loss by order")
+    assert [series.label for series in panel.series] == ["order 0", "order 2"]

@@ -10,6 +10,7 @@ from tutelage.analysis.panels import Panel, Scale, Series, Sheet, line
 # variable, title, axis label, scale, the axes that tell its curves apart
 _PANELS: tuple[tuple[str, str, str, Scale, tuple[str, ...]], ...] = (
     ("loss", "Loss", "loss", "log", ()),
+    ("loss_order", "Loss by order", "loss of an order", "log", ("order",)),
     ("gradient_norm", "Gradient", "|gradient|", "log", ()),
     ("first_norm", "Incoming weights", "|w|", "log", ("student",)),
     ("second", "Outgoing weights", "v", "linear", ("student", "output")),
@@ -26,13 +27,22 @@ _MOST_SEEDS = 20
 
 def overview(dataset: xr.Dataset, title: str = "Run") -> Sheet:
     """Panels for what the Dataset holds; every seed is a faint curve, and the median over seeds a strong one."""
-    dataset = _nearest(_extreme(dataset))
+    dataset = _nearest(_extreme(_present(dataset)))
     fixed = {"second", "imbalance"} if "second" in dataset and _constant(dataset["second"]) else set()
     panels = [_panel(dataset, *spec) for spec in _PANELS if spec[0] in dataset and spec[0] not in fixed]
     seeds = dataset.sizes.get("seed", 1)
     caption = f"{seeds} seed{'s' if seeds != 1 else ''}; faint: single seeds; strong: median."
     columns = 2 if len(panels) == 4 else min(3, max(1, len(panels)))
     return Sheet(title, tuple(panels), columns=columns, caption=caption)
+
+
+def _present(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the orders of the loss those that the activations have; an odd function has no even ones."""
+    if "loss_order" not in dataset:
+        return dataset
+    largest = dataset["loss_order"].max([name for name in dataset["loss_order"].dims if name != "tensor_order"])
+    shown = dataset["tensor_order"].values[(largest > 1e-12 * largest.max()).values]
+    return dataset.sel(tensor_order=shown).rename(tensor_order="order")
 
 
 def _nearest(dataset: xr.Dataset) -> xr.Dataset:
