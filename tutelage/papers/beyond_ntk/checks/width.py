@@ -141,27 +141,27 @@ def teacher_terms(evidence: Evidence) -> Finding:
 CLAIMS = (
     Claim(
         "C6", "Claim 2.1", "L of a random network is that of infinite width and [(1 + 2/d) - kap_0]/m more on average, "
-        "with a spread between m^-1/2 and 1/m", "d = 30, N(0, I/d), uniform teacher weights", start_excess,
+        "with a spread between m^-1/2 and 1/m.", "d = 30, N(0, I/d), uniform teacher weights", start_excess,
     ),
     Claim(
         "C22", "Lemma B.1, Prop. B.4, B.5",
-        "mean |xi|^2 is proportional to 1/m until the escape, grows on the plateau at a rate of at most log d/d^2, and "
-        "max |xi|^2 <= d mean |xi|^2", "d = 16, uniform teacher weights, the population gradient", error_growth,
+        "Mean |xi|^2 is proportional to 1/m until the escape, grows on the plateau at a rate of at most log d/d^2, and "
+        "max |xi|^2 <= d mean |xi|^2.", "d = 16, uniform teacher weights, the population gradient", error_growth,
         must_hold=False,
     ),
     Claim(
         "C22:level", "Lemma B.1", "m mean |xi|^2 = (d + 1)/4 (1 - exp(-8 t/(pi d)))^2 until the plateau: the error is "
-        "what it takes to learn away the sampling error of E w w^T", "d = 16, uniform teacher weights", error_level,
+        "what it takes to learn away the sampling error of E w w^T.", "d = 16, uniform teacher weights", error_level,
         ours=True, must_hold=False,
     ),
     Claim(
         "C23", "Claims B.1-B.3, Section B.2.1",
-        "the first-order terms add up to the derivative of the force, and paired with xi those of the claims are sums "
-        "of squares (Claim B.2 with the mean over v that is missing in print)",
+        "The first-order terms add up to the derivative of the force, and paired with xi those of the claims are sums "
+        "of squares (Claim B.2 with the mean over v that is missing in print).",
         "random neurons and errors, d = 5, orders 0, 1, 2, 4, 6, 8", error_identities,
     ),
     Claim(
-        "C24", "Claim B.8", "terms 15 and 16 of each order make |xi| fall: paired with xi they are not negative",
+        "C24", "Claim B.8", "Terms 15 and 16 of each order make |xi| fall: paired with xi they are not negative.",
         "random neurons and errors, d = 5", teacher_terms,
     ),
 )  # fmt: skip
