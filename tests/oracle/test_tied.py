@@ -143,9 +143,10 @@ def test_runs_of_tied_networks_certify():
 def test_flow_and_sgd_of_tied_networks():
     flow = tt.flow(small(), until=5.0, rates={"first": 12.0})
     assert float(flow.last("loss")[0]) < float(flow.loss[0, 0])
-    # At a small step online SGD follows the flow: its noise falls like sqrt(step).
+    # At a small step online SGD follows the flow: its noise falls like sqrt(step). Over 16 seeds the difference has a
+    # standard deviation of 2.6e-5; five of them are passed once in 2e6.
     steps = tt.sgd(small(), step=1e-3, steps=5000, batch=64, rates={"first": 12.0})
-    assert float(steps.last("loss")[0]) == pytest.approx(float(flow.last("loss")[0]), abs=2e-3)
+    assert float(steps.last("loss")[0]) == pytest.approx(float(flow.last("loss")[0]), abs=1.3e-4)
 
 
 def test_particles_of_unequal_mass():

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from papers.figures import shown
 
 import tutelage as tt
 from tutelage._errors import BadInput
@@ -128,15 +129,6 @@ def test_the_exponent_of_full_size_has_all_dimensions(laws):
     for wrong in (1.0, 2.4):
         laws.power = wrong
         assert verdict("E4", "full") is Verdict.FAILS
-
-
-def shown(figure, dataset):
-    """The sheet of a figure, whose series all have something to show."""
-    sheet = figure.sheet(dataset)
-    assert sheet.caption and "nan" not in sheet.caption
-    for panel in sheet.panels:
-        assert panel.series and all(np.isfinite(series.y).any() for series in panel.series), panel.title
-    return sheet
 
 
 def test_figures_of_plateau_tail_and_truncation(laws):

@@ -20,6 +20,7 @@ from tutelage.trajectory.join import part
 
 BY_ID = {claim.id: claim for claim in checks.CLAIMS}
 SMALL = Contest(8, 500, 32, 200.0)
+FURTHER = Contest(9, 500, 32, 200.0)
 FEW = Contest(8, 60, 32, 200.0)
 
 
@@ -80,6 +81,7 @@ PLANTS = [
     ("C21", rivals, "bound", lambda: scaled(0.01, rivals, "bound")),
     ("C21", rivals, "ridge_level", lambda: only("rbf", 0.01)),
     ("C21", rivals, "network_level", lambda: lambda contest: math.nan),
+    ("C21", rivals, "ridge_level", lambda: only("rbf", math.nan)),
     ("C25", rivals, "bound", lambda: scaled(3, rivals, "bound")),
     ("C25", rivals, "tangent_features_level", lambda: scaled(0.1, rivals, "tangent_features_level")),
     ("C25", rivals, "ridge_level", lambda: only("ntk-relu", 0.3)),
@@ -101,6 +103,16 @@ PLANTS = [
 def test_a_planted_error_changes_the_verdict(id, place, name, plant, evidence, monkeypatch):
     monkeypatch.setattr(place, name, plant())
     assert BY_ID[id].check(evidence).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("lost", [1.0, math.nan])
+def test_one_lost_contest_decides_wherever_it_stands(lost, evidence, monkeypatch):
+    monkeypatch.setattr(rivals, "network_level", lambda contest: 1e-5 if contest == SMALL else lost)
+    for contests in ((SMALL, FURTHER), (FURTHER, SMALL)):
+        monkeypatch.setitem(rivals.DIMENSIONS, "quick", contests)
+        found = BY_ID["C21"].check(evidence)
+        assert found.verdict is Verdict.FAILS
+        assert not found.measured <= 1
 
 
 def test_every_claim_has_a_plant():

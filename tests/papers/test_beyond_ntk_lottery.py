@@ -59,8 +59,13 @@ def test_hitting_times_by_another_solver(ratio):
     dim, a, until = 16, warmup.spaced(16, ratio), 200.0
     v = units(12, dim)
     found, last = directions.hits(v, a, until), directions.turned(v, a, until)
-    change = lambda _, y: directions.velocity(y[None], a)[0]  # noqa: E731
-    event = lambda _, y: np.max(y**2) - 0.5  # noqa: E731
+
+    def change(_, y):
+        return directions.velocity(y[None], a)[0]
+
+    def event(_, y):
+        return np.max(y**2) - 0.5
+
     for number, row in enumerate(v):
         plain = solve_ivp(change, (0, until), row, "DOP853", rtol=1e-12, atol=1e-14, events=event)
         crossed = plain.t_events[0]
@@ -102,7 +107,10 @@ def test_whole_neurons_turn_as_directions_do_and_grow_at_the_norm_rate():
 
 def test_blow_up_solves_its_equation():
     time, h, weight = 40.0, 1e-4, 1 / 20
-    x = lambda t: math.sqrt(float(directions.blow_up(0.1, weight, t)))  # noqa: E731
+
+    def x(t):
+        return math.sqrt(float(directions.blow_up(0.1, weight, t)))
+
     slope = (x(time + h) - x(time - h)) / (2 * h)
     assert slope == pytest.approx(gradient_rates(4)[0] * weight * x(time) ** 3, rel=1e-7)
     assert np.isinf(directions.blow_up(0.1, weight, 1.001 * directions.blow_up_time(0.1, weight)))
@@ -252,13 +260,18 @@ def grown(monkeypatch):
 
 
 def as_printed(monkeypatch):
-    factor = lambda run: run.weights * len(run.weights)  # noqa: E731
-    replaced_run(monkeypatch, "warmup", base=lambda run: np.stack([run.base[0], factor(run) * run.base[0]]))
+    def base(run):
+        return np.stack([run.base[0], run.weights * len(run.weights) * run.base[0]])
+
+    replaced_run(monkeypatch, "warmup", base=base)
 
 
 def isotropic_bulk(monkeypatch):
     """Order 2 is not learnt."""
-    flat = lambda masses: Masses(np.full_like(masses.beta, 1 / len(masses.beta)), masses.gamma)  # noqa: E731
+
+    def flat(masses):
+        return Masses(np.full_like(masses.beta, 1 / len(masses.beta)), masses.gamma)
+
     monkeypatch.setattr(stage1, "mixture", lambda masses, a, rng: mixture(flat(masses), a, rng))
 
 
@@ -269,8 +282,11 @@ def doubled_power(monkeypatch):
 
 def kinds_by_chance(monkeypatch):
     honest = races.tables
-    moved = lambda tables: {name: np.roll(table, 1, axis=0) for name, table in tables.items()}  # noqa: E731
-    monkeypatch.setattr(races, "tables", lambda size: moved(honest(size)))
+
+    def moved(size):
+        return {name: np.roll(table, 1, axis=0) for name, table in honest(size).items()}
+
+    monkeypatch.setattr(races, "tables", moved)
 
 
 def every_kind(name):

@@ -139,8 +139,8 @@ def test_levels():
     cross = float(np.mean(np.asarray(constants.kernel(w))))
     own = float(np.mean(np.asarray(constants.kernel(w[:2000] @ w[2000:].T))))
     level = own - 2 * cross + constants.C0 + (1 - constants.C0) / dim
-    # Means over 48 000 and 4e6 values, whose spread is 0.08: five standard errors are 2e-3 of a difference of 4e-3.
-    assert level == pytest.approx(constants.plateau(dim), abs=5e-4)
+    # Over 12 seeds this estimate has a standard deviation of 1.6e-5; five of them are passed once in 2e6.
+    assert level == pytest.approx(constants.plateau(dim), abs=8e-5)
     assert constants.tail(3) == pytest.approx(constants.TAIL)
     assert constants.kernel_from_four(0.29) == pytest.approx(
         float(constants.kernel(0.29)) - constants.C0 - constants.C2 * 0.29**2, abs=1e-15
@@ -193,7 +193,14 @@ GOOD = {0: np.where(TIME < 1, 20.0, 1e-3), 2: np.where(TIME < 1, 40.0, 0.05), 4:
 
 @pytest.mark.parametrize(
     ("id", "change"),
-    [("F1:a", {2: 0.5}), ("F1:b", {0: 50.0}), ("F1:c", {4: 0.2 * np.exp(-TIME)}), ("F1:d", {6: 0.2})],
+    [
+        ("F1:a", {2: 0.5}),
+        ("F1:b", {0: 50.0}),
+        ("F1:c", {4: 0.2 * np.exp(-TIME)}),
+        ("F1:c", {4: np.where(np.arange(len(TIME)) % 50, LEARNT, 1.0)}),  # broken off in every decade
+        ("F1:c", {4: np.nan}),
+        ("F1:d", {6: 0.2}),
+    ],
 )
 def test_claims_about_figure_1_can_fail(monkeypatch, evidence, id, change):
     claim = next(claim for claim in training.CLAIMS if claim.id == id)

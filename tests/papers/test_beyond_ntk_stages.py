@@ -72,7 +72,10 @@ def test_neurons_are_carried_along():
 
 def test_spectrum_is_that_of_the_jacobian():
     a, h = warmup.spaced(7, 3.0), 1e-6
-    velocity = lambda q: -2 * q * warmup.pull(q, a)  # noqa: E731
+
+    def velocity(q):
+        return -2 * q * warmup.pull(q, a)
+
     jacobian = np.stack([(velocity(a + h * e) - velocity(a - h * e)) / (2 * h) for e in np.eye(7)], axis=1)
     np.testing.assert_allclose(np.sort(np.linalg.eigvals(-jacobian).real), warmup.spectrum(a), rtol=1e-8)
     uniform = warmup.spectrum(np.full(30, 1 / 30))
@@ -105,7 +108,10 @@ def some_masses(dim):
 
 def test_mass_flow_by_another_solver():
     start, a = some_masses(6)
-    change = lambda _, y: y * np.concatenate(masses.rates(Masses(*np.split(y, 2)), a))  # noqa: E731
+
+    def change(_, y):
+        return y * np.concatenate(masses.rates(Masses(*np.split(y, 2)), a))
+
     times = np.array([0.0, 1.0, 10.0, 40.0])
     plain = solve_ivp(change, (0, 40), np.concatenate(start), "DOP853", times, rtol=1e-11, atol=1e-14).y.T
     np.testing.assert_allclose(np.hstack(masses.flow(start, a, times)), plain, rtol=1e-7)

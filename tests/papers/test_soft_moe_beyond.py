@@ -5,6 +5,7 @@ All have the same few students, so that compiled functions are small. Seeds are 
 
 import numpy as np
 import pytest
+from papers.figures import shown
 
 from tutelage.papers.soft_moe.figures import beyond
 from tutelage.papers.soft_moe.figures.beyond import alphas, dimension, even, gates, noise
@@ -12,15 +13,6 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.join import part
 
 SETTINGS = SoftMoeSettings(students=6, teachers=2)
-
-
-def shown(figure, dataset):
-    """The sheet of a figure, whose series all have something to show."""
-    sheet = figure.sheet(dataset)
-    assert sheet.caption and "nan" not in sheet.caption
-    for panel in sheet.panels:
-        assert panel.series and all(np.isfinite(series.y).any() for series in panel.series), panel.title
-    return sheet
 
 
 def test_heavy_teachers_come_first_and_learnt_weights_come_late(monkeypatch):

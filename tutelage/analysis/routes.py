@@ -66,8 +66,8 @@ def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
     if isinstance(moment.oracle, TiedOracle):
         plain, turn = untie(moment, direction)
         reported = along(_gradient(moment.oracle, moment.weights), direction)
-        found = along(_gradient(plain.oracle, plain.weights), turn)
-        terms = along(*(jax.tree.map(jnp.abs, w) for w in (_gradient(plain.oracle, plain.weights), turn)))
+        gradient = _gradient(plain.oracle, plain.weights)
+        found, terms = along(gradient, turn), along(*(jax.tree.map(jnp.abs, w) for w in (gradient, turn)))
         tolerance = RELATIVE * abs(found) + OF_TERMS * terms
         yield check(f"derivative at {moment.name}", "the plain network", reported, found, tolerance)
 

@@ -104,3 +104,8 @@ def wedge(arc: Angles) -> Array:
     for divisor in (180, 130, 88, 54, 28, 10):
         series = 1 - square / divisor * series
     return jnp.where(angle < 0.5, angle * square / 3 * series, arc.sin - angle * arc.cos)
+
+
+def over(x: Array, y: Array) -> Array:
+    """`x / y`, and 0 where y is."""
+    return jnp.where(y == 0, 0.0, x / jnp.where(y == 0, 1.0, y))

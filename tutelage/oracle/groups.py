@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from tutelage.oracle.arc import ArcKernel
 from tutelage.oracle.compensated import finer_outer_sums
-from tutelage.oracle.geometry import Angles, Rows, angles, from_chords, rows, square_chords, wedge
+from tutelage.oracle.geometry import Angles, Rows, angles, from_chords, over, rows, square_chords, wedge
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.networks import Weights
 
@@ -195,7 +195,7 @@ class Groups:
         far = jnp.where(self.own, jnp.pi, _supplement(arc))
         pull = jnp.einsum("ir,lrn->iln", self.weights.second, self.residuals)
         to_unit, to_axis = jnp.einsum("iln,in->il", pull, unit), jnp.einsum("iln,ln->il", pull, axes)
-        tilt = _over(to_unit - cos * to_axis, sin)
+        tilt = over(to_unit - cos * to_axis, sin)
         along = jnp.sum(sin * to_axis - cos * tilt, axis=1, keepdims=True)
         in_first = jnp.einsum("il,iln->in", far, pull) + along * unit + tilt @ axes
         in_second = jnp.einsum("il,lrn,in->ir", far, self.residuals, unit)
@@ -254,10 +254,10 @@ def _members(
     share = jnp.sum(first * axis, axis=1) / size
     left = jnp.stack([jnp.ones_like(share), -share], axis=1)[:, None, :, None]
     remains = jax.vmap(finer_outer_sums)(left, jnp.stack([first, teacher], axis=1))[:, 0, 0]
-    remains = _over(remains, units.norm[:, None])
+    remains = over(remains, units.norm[:, None])
     along = jnp.sum(remains * axis, axis=1)
     across = remains - along[:, None] * axis
-    cos = _over(share * size, units.norm) + along
+    cos = over(share * size, units.norm) + along
     square = jnp.sum(across**2, axis=1)
     rest = jnp.where(cos > 0, square / (1 + jnp.abs(cos)), 1 - cos)
     return Members(cos, rest, across, across - rest[:, None] * axis)
@@ -283,11 +283,11 @@ def _remainders(
     cos, sin = _signed_cos(arc)[:, group], arc.sin[:, group]
     square = jnp.sum(members.across**2, axis=1)
     size = jnp.sqrt(square)
-    along = jnp.clip(_over(reach, sin), -size, size)
+    along = jnp.clip(over(reach, sin), -size, size)
     aside = jnp.maximum(square - along**2, 0.0)  # of z, out of that plane, squared
     level = members.cos * sin - along * cos
     rise = jnp.sqrt(level**2 + aside)
-    lift = jnp.where(level > 0, _over(aside, rise + level), rise - level)
+    lift = jnp.where(level > 0, over(aside, rise + level), rise - level)
     x, y = members.cos + lift * sin, along - lift * cos
     # Of the two signs of a half turn, -pi is that of a on the axis and b opposite to it.
     swing = jnp.where((y == 0) & (x < 0), -jnp.pi * jnp.sign(cos), jnp.arctan2(y, x))
@@ -303,7 +303,7 @@ def _cot_defect(angle: Array, x: Array, y: Array) -> Array:
     series = jnp.zeros_like(angle)
     for coefficient in (2 / 93555, 1 / 4725, 2 / 945, 1 / 45, 1 / 3):
         series = coefficient + square * series
-    return jnp.where(jnp.abs(angle) < 0.1, -square * series, _over(angle * x, y) - 1)
+    return jnp.where(jnp.abs(angle) < 0.1, -square * series, over(angle * x, y) - 1)
 
 
 def _residual_pairs(
@@ -316,7 +316,7 @@ def _residual_pairs(
     own = jnp.einsum("llr->lr", heights)
     tilts = (heights - cos * own[:, None]) * (jnp.swapaxes(heights, 0, 1) - cos * own)
     straight = jnp.where(off, _supplement(arc), 0.0) * jnp.einsum("lrn,mrn->lm", residuals, residuals)
-    return jnp.sum(straight) + jnp.sum(sin * own[:, None] * own + _over(tilts, sin))
+    return jnp.sum(straight) + jnp.sum(sin * own[:, None] * own + over(tilts, sin))
 
 
 def _signed_cos(arc: Angles) -> Float[Array, "p q"]:
@@ -326,8 +326,3 @@ def _signed_cos(arc: Angles) -> Float[Array, "p q"]:
 def _supplement(arc: Angles) -> Float[Array, "p q"]:
     """`pi` minus the angle."""
     return jnp.where(arc.sign > 0, jnp.pi - arc.near, arc.near)
-
-
-def _over(x: Array, y: Array) -> Array:
-    """`x / y`, and 0 where y is."""
-    return jnp.where(y == 0, 0.0, x / jnp.where(y == 0, 1.0, y))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from tutelage.oracle.base import AbstractOracle, assemble
-from tutelage.oracle.geometry import rows
+from tutelage.oracle.geometry import over, rows
 from tutelage.problem.hidden import AbstractHidden, PlainHidden, TiedHidden
 from tutelage.problem.networks import Weights, untied
 
@@ -54,7 +54,7 @@ class TiedOracle(AbstractOracle):
         # What is left is the curvature of |w| itself, weighted by the slope in the outgoing weights.
         spread = jnp.eye(weights.first.shape[1]) - own.unit[:, :, None] * own.unit[:, None, :]
         pull = jnp.sum(weights.second * slope, axis=1)
-        bend = _over(pull, own.norm)[:, None, None] * spread
+        bend = over(pull, own.norm)[:, None, None] * spread
         inner = jnp.einsum("lm,lab->lamb", jnp.eye(units), bend)
         between = jnp.einsum("lm,lr,ln->lrmn", jnp.eye(units), slope, own.unit)
         return turned + assemble(jnp.zeros((units, outputs, units, outputs)), between, inner)
@@ -93,8 +93,3 @@ def _jacobian(weights: Weights) -> Float[Array, "parameters parameters"]:
     between = jnp.einsum("lm,lr,ln->lrmn", jnp.eye(units), weights.second, own.unit)
     return jnp.block([[jnp.diag(outer), between.reshape(units * outputs, size)],
                       [jnp.zeros((size, units * outputs)), jnp.eye(size)]])  # fmt: skip
-
-
-def _over(x: Array, y: Array) -> Array:
-    """`x / y`, and 0 where y is."""
-    return jnp.where(y == 0, 0.0, x / jnp.where(y == 0, 1.0, y))

@@ -1,5 +1,7 @@
 """What Figures 1 and 2 say, on the runs that draw them."""
 
+import math
+
 import numpy as np
 import xarray as xr
 
@@ -20,8 +22,8 @@ def _at(run: xr.Dataset, order: int, time: float) -> float:
 
 def low_orders_at_once(evidence: Evidence) -> Finding:
     run = population(evidence.settings, evidence.size)
-    values = [_at(run, order, 2.5) for order in (0, 2)]
-    text = f"At time 2.5 |T_0| is {values[0]:.1e} and |T_2| {values[1]:.3f}; they began at {_at(run, 0, 0):.1f} and "
+    values = [_at(run, order, 2.0) for order in (0, 2)]
+    text = f"At time 2 |T_0| is {values[0]:.1e} and |T_2| {values[1]:.3f}; they began at {_at(run, 0, 0):.1f} and "
     return at_most(max(values), 0.1, detail=text + f"{_at(run, 2, 0):.1f}.")
 
 
@@ -36,9 +38,17 @@ def fourth_waits(evidence: Evidence) -> Finding:
     run = population(evidence.settings, evidence.size)
     fourth, time = _norm(run, 4).values, run["time"].values
     level = float(np.median(fourth[(time > 5) & (time < 50)]))
-    near = time[(np.abs(fourth - level) <= 0.1 * level) & (time > 0)]
-    text = f"|T_4| is within 10 % of {level:.3f} from time {near[0]:.2g} to {near[-1]:.3g}."
-    return at_least(float(near[-1] / near[0]), 10.0, detail=text)
+    start, end = _stretch(time, (np.abs(fourth - level) <= 0.1 * level) & (time > 0))
+    text = f"|T_4| is within 10 % of {level:.3f} without a break from time {start:.2g} to {end:.3g}."
+    return at_least(end / start, 10.0, detail=text)
+
+
+def _stretch(time: np.ndarray, near: np.ndarray) -> tuple[float, float]:
+    """First and last time of the longest row of records that are all `near`, long as a ratio; nan if none is."""
+    places = np.flatnonzero(near)
+    rows = np.split(time[places], np.flatnonzero(np.diff(places) > 1) + 1)
+    ends = ((float(row[0]), float(row[-1])) for row in rows if len(row))
+    return max(ends, key=lambda pair: pair[1] / pair[0], default=(math.nan, math.nan))
 
 
 def high_orders_learnt(evidence: Evidence) -> Finding:
@@ -104,7 +114,9 @@ _FIGURE_1 = "d = 30, m = 100, |z|, equal weights, population gradient, start N(0
 _FIGURE_2 = "d = 30, m = 2d = 60, |z|, equal weights, population gradient"
 _SMALL = "d = 10, m = 2d, full batches of a fixed data set"
 CLAIMS = (
-    Claim("F1:a", "Figure 1", "Orders 0 and 2 fall below 0.1 at once.", _FIGURE_1, low_orders_at_once, must_hold=False),
+    Claim(
+        "F1:a", "Figure 1", "Orders 0 and 2 fall below 0.1 by time 2.", _FIGURE_1, low_orders_at_once, must_hold=False
+    ),
     Claim("F1:b", "Figure 1", "Order 0 is learnt before order 2.", _FIGURE_1, zeroth_below_second, must_hold=False),
     Claim(
         "F1:c", "Figure 1", "Order 4 stays on a plateau for a decade of time.", _FIGURE_1, fourth_waits, must_hold=False
