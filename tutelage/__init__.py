@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tutelage.experiment import descend as descend
     from tutelage.experiment import flow as flow
     from tutelage.experiment import sgd as sgd
+    from tutelage.oracle.clustered import ClusterOracle as ClusterOracle
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
     from tutelage.oracle.mixture import MixtureOracle as MixtureOracle
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from tutelage.oracle.tied import TiedOracle as TiedOracle
     from tutelage.problem.activations import Activation as Activation
     from tutelage.problem.activations import activation as activation
+    from tutelage.problem.clusters import Clustered as Clustered
+    from tutelage.problem.clusters import Clusters as Clusters
+    from tutelage.problem.clusters import Tasks as Tasks
     from tutelage.problem.initial import ChiEntries as ChiEntries
     from tutelage.problem.initial import GaussianEntries as GaussianEntries
     from tutelage.problem.initial import GaussianRows as GaussianRows
@@ -40,6 +44,11 @@ if TYPE_CHECKING:
     from tutelage.problem.networks import TwoLayer as TwoLayer
     from tutelage.problem.networks import Weights as Weights
     from tutelage.problem.problem import Problem as Problem
+    from tutelage.problem.routers import Threshold as Threshold
+    from tutelage.problem.routers import Top1 as Top1
+    from tutelage.problem.routers import TopK as TopK
+    from tutelage.problem.units import Experts as Experts
+    from tutelage.problem.units import Units as Units
     from tutelage.study.store import Store as Store
     from tutelage.study.sweep import sweep as sweep
     from tutelage.trajectory.dataset import load as load
@@ -47,6 +56,8 @@ if TYPE_CHECKING:
     from tutelage.trajectory.observables import Observable as Observable
     from tutelage.trajectory.observables import loss_orders as loss_orders
     from tutelage.trajectory.run import Run as Run
+    from tutelage.trajectory.spherical import spherical as spherical
+    from tutelage.trajectory.staged import StagedRun as StagedRun
 
 _HOME = {
     "papers": "",
@@ -59,6 +70,7 @@ _HOME = {
     "descend": "experiment",
     "flow": "experiment",
     "sgd": "experiment",
+    "ClusterOracle": "oracle.clustered",
     "EmpiricalOracle": "oracle.empirical",
     "kernel": "oracle.kernels",
     "MixtureOracle": "oracle.mixture",
@@ -66,6 +78,9 @@ _HOME = {
     "TiedOracle": "oracle.tied",
     "Activation": "problem.activations",
     "activation": "problem.activations",
+    "Clustered": "problem.clusters",
+    "Clusters": "problem.clusters",
+    "Tasks": "problem.clusters",
     "ChiEntries": "problem.initial",
     "GaussianEntries": "problem.initial",
     "GaussianRows": "problem.initial",
@@ -78,6 +93,11 @@ _HOME = {
     "TwoLayer": "problem.networks",
     "Weights": "problem.networks",
     "Problem": "problem.problem",
+    "Threshold": "problem.routers",
+    "Top1": "problem.routers",
+    "TopK": "problem.routers",
+    "Experts": "problem.units",
+    "Units": "problem.units",
     "Store": "study.store",
     "sweep": "study.sweep",
     "load": "trajectory.dataset",
@@ -85,6 +105,8 @@ _HOME = {
     "Observable": "trajectory.observables",
     "loss_orders": "trajectory.observables",
     "Run": "trajectory.run",
+    "spherical": "trajectory.spherical",
+    "StagedRun": "trajectory.staged",
 }
 
 

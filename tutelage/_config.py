@@ -12,9 +12,19 @@ def configure() -> None:
     `TUTELAGE_CACHE=off` turns the cache off, `TUTELAGE_CACHE=folder` moves it.
     """
     jax.config.update("jax_enable_x64", True)
-    folder = os.environ.get("TUTELAGE_CACHE", "")
-    if folder.lower() == "off" or getattr(jax.config, "jax_compilation_cache_dir", None):
+    folder = cache_folder("compiled")
+    if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
-    folder = folder or os.path.join(platformdirs.user_cache_dir("tutelage"), "compiled")
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def cache_folder(part: str) -> str | None:
+    """Where things are kept that can be made again; None if nothing is to be kept."""
+    given = os.environ.get("TUTELAGE_CACHE", "")
+    if given.lower() == "off":
+        return None
+    # A folder that is given is that of compiled code itself; anything else lies beside it.
+    if given:
+        return given if part == "compiled" else os.path.join(given, part)
+    return os.path.join(platformdirs.user_cache_dir("tutelage"), part)

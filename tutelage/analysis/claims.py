@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import beta
+from scipy.stats import t as student
 
 
 class Verdict(enum.StrEnum):
@@ -165,6 +167,24 @@ def binomial_interval(successes: int, trials: int, level: float = 0.99) -> Inter
     low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
     high = 1.0 if successes == trials else float(beta.ppf(1 - tail, successes + 1, trials - successes))
     return Interval(low, high, level)
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
+    """Student's interval for the mean of the law that these numbers are drawn from; boundless for a single one.
+
+    ```python
+    >>> from tutelage.analysis.claims import mean_interval
+    >>> interval = mean_interval([1.0, 2.0, 3.0])
+    >>> round(interval.low, 3), round(interval.high, 3)
+    (-0.484, 4.484)
+
+    ```
+    """
+    drawn = np.asarray(values, float)
+    if drawn.size < 2:
+        return Interval(-np.inf, np.inf, level)
+    half = float(student.ppf((1 + level) / 2, drawn.size - 1) * drawn.std(ddof=1) / np.sqrt(drawn.size))
+    return Interval(float(drawn.mean()) - half, float(drawn.mean()) + half, level)
 
 
 def probability_is(successes: int, trials: int, law: float, *, level: float = 0.999, detail: str = "") -> Finding:

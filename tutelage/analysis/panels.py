@@ -36,6 +36,7 @@ class Field:
 
     `cells`: a table instead, each entry a cell of one colour, blank where it is nan. Its rows and columns may have
     names (numbers or words) in place of x and y, and its colours run between `ends`, or from -1 to 1 if there are none.
+    `written`: the format in which entries are written into their cells, such as ".2f"; not at all if it is blank.
     """
 
     x: NDArray[np.floating]
@@ -47,6 +48,7 @@ class Field:
     columns: tuple[Any, ...] = ()
     rows: tuple[Any, ...] = ()
     ends: tuple[float, float] | None = None
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes."""
+    """One set of axes. `names` are those of x = 0, 1, ..., where x is not a number but one of a few cases."""
 
     title: str
     xlabel: str
@@ -77,6 +79,7 @@ class Panel:
     right_label: str = ""
     equal_axes: bool = False
     note: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,12 @@ _MANY = 2048  # words that are worth a loop of their own
 _STREAM = 2  # of a seed: 0 is for starting weights, 1 for data (problem.frame.stream)
 
 
-def key_of(seed: int) -> NDArray[np.uint64]:
-    """The key of a seed: two times eight different hexadecimal digits, as the generator asks for, and odd."""
-    draw = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, _STREAM])))
+def key_of(seed: int, *parts: int) -> NDArray[np.uint64]:
+    """The key of a seed: two times eight different hexadecimal digits, as the generator asks for, and odd.
+
+    `parts`: numbers that tell further streams of the same seed apart, such as the phase of a training.
+    """
+    draw = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, _STREAM, *parts])))
     digits = [int(digit) for _ in range(2) for digit in draw.permutation(16)[:8]]
     return np.array(sum(digit << 4 * place for place, digit in enumerate(digits)) | 1, np.uint64)
 
@@ -85,6 +88,20 @@ def normals(
     # Many words are made in a loop of two turns, and so stored: the compiler would make them again at every use.
     one, two = jax.lax.map(drawn, members) if count >= _MANY else jax.vmap(drawn)(members)
     return _box_muller(one, two, form).reshape(2 * half[0], *half[1:])[: shape[0]]
+
+
+def normal_rows(
+    key: Key, rows: UInt64[Array, " row"], purpose: int, columns: int, dtype: Any = float
+) -> Float[Array, "row column"]:
+    """Standard normals, a row for each number in `rows`, which a row's entries depend on alone."""
+    half = -(-columns // 2)
+    place = jnp.arange(half, dtype=jnp.uint64)
+    draw, form = (short_words, _SINGLE) if jnp.dtype(dtype) == jnp.float32 else (words, _DOUBLE)
+    # In a loop of two turns, and so stored, as in `normals`.
+    one, two = jax.lax.map(
+        lambda member: draw(key, rows[:, None], purpose, (place << 1) + member), jnp.arange(2, dtype=jnp.uint64)
+    )
+    return jnp.concatenate(list(_box_muller(one, two, form)), axis=1)[:, :columns]
 
 
 class _Format:

@@ -38,7 +38,7 @@ Watched = tuple[tuple[Event, ...], tuple[Crossings, ...]]
 Progress = Callable[[str, int, int], None]
 
 
-_UNREADABLE = (
+UNREADABLE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, struct.error),
     *(zipfile.BadZipFile, zlib.error),
 )
@@ -455,7 +455,7 @@ class Loop:
                 about = json.loads(str(arrays["about"]))
             if not {"about", "events", *about["arrays"]} == set(arrays):  # a damaged index may leave out some
                 raise ValueError("arrays are missing")
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as the checkpoint of a run ({error}); move it away.") from None
         self._adopt(path, about, arrays)
 

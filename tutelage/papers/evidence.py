@@ -17,7 +17,7 @@ class PlainEvidence:
     stream: ClassVar[int]
 
     def __init__(self, settings: Any = None, size: Size = "quick", seeds: int = 10):
-        self.settings = settings or self.defaults()
+        self.settings: Any = settings or self.defaults()
         self.size, self.seeds = size, seeds
 
     @property

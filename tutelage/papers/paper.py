@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pydantic
 import xarray as xr
@@ -14,6 +14,7 @@ from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
 from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.run import Run
+from tutelage.trajectory.staged import StagedRun
 
 Size = Literal["quick", "full"]
 
@@ -190,7 +191,10 @@ class Experiment:
         return replace(result, check=self.check)
 
 
-def with_phases(result: Run, paper: str, settings: Settings, phases: list[dict[str, Any]]) -> Run:
+Result = TypeVar("Result", Run, StagedRun)
+
+
+def with_phases(result: Result, paper: str, settings: Settings, phases: list[dict[str, Any]]) -> Result:
     """The run with its phases, and with paper, settings, phases and certificate in the attributes of its Dataset."""
     about = {"paper": paper, "paper_settings": settings.model_dump_json(), "phases": json.dumps(phases)}
     if result.certificate is not None:

@@ -163,15 +163,16 @@ def check(
     Example:
       tutelage check both_layers --only BL11 --seeds 100
     """
+    from tutelage._listening import listening
     from tutelage.present import terminal
     from tutelage.present.guard import guarded
-    from tutelage.present.progress import Progress
+    from tutelage.present.progress import Progress, Within
     from tutelage.present.results import Crash
 
     chosen, settings = configured(paper, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
-    with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress:
+    with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress, listening(Within(progress.tell)):
         size: Literal["quick", "full"] = "full" if full else "quick"
         table = safe.check(settings, size=size, seeds=seeds, only=tuple(only or ()), progress=progress)
     if as_json:

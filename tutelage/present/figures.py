@@ -99,6 +99,9 @@ def _panel(panel: Panel, axes: Axes) -> Axes | None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim:
         axes.set_ylim(*panel.ylim)
+    if panel.names:
+        axes.xaxis.set_major_locator(ticker.FixedLocator(list(range(len(panel.names)))))
+        axes.xaxis.set_major_formatter(ticker.FixedFormatter(panel.names))
     if panel.equal_axes:
         axes.set_aspect("equal", adjustable="box" if panel.xlim or panel.ylim or panel.fields else "datalim")
     elif not panel.ylim and not panel.fields and any(m.at is not None or m.span is not None for m in panel.marks):
@@ -230,12 +233,25 @@ def _cells(field: Field, values: Any, axes: Axes) -> None:
         norm, colours = Normalize(-size, size), matplotlib.colormaps["RdBu_r"]
     else:
         norm, colours, _ = _shading(*field.ends, ())
-    shown = axes.pcolormesh(field.x, field.y, values, cmap=colours, norm=norm, edgecolors="white", linewidth=0.4)
+    edge = "white" if max(values.shape) <= 80 else "none"  # edges would hide cells that are narrower
+    shown = axes.pcolormesh(field.x, field.y, values, cmap=colours, norm=norm, edgecolors=edge, linewidth=0.4)
     axes.grid(False)
+    if field.written:
+        _write(field, values, axes, shown.to_rgba(values))
     _whole_ticks(axes, field)
     bar = axes.figure.colorbar(shown, ax=axes, pad=0.02, aspect=28)
+    if field.written == ".0f":  # counts
+        bar.locator = ticker.MaxNLocator(6, integer=True)
     bar.set_label(field.label)
     bar.outline.set_visible(False)
+
+
+def _write(field: Field, values: Any, axes: Axes, colours: NDArray[np.floating]) -> None:
+    """Entries into their cells, dark on light and light on dark."""
+    for (row, column), value in np.ma.ndenumerate(values):  # those that are not blank
+        light = float(colours[row, column, :3] @ np.array([0.299, 0.587, 0.114])) > 0.55
+        text, at = format(float(value), field.written), (field.x[column], field.y[row])
+        axes.text(*at, text, ha="center", va="center", fontsize=8, color=INK if light else "white")
 
 
 def _whole_ticks(axes: Axes, field: Field) -> None:

@@ -18,6 +18,7 @@ _PANELS: tuple[tuple[str, str, str, Scale, tuple[str, ...]], ...] = (
     ("overlap_expert", "The best expert for each teacher", "overlap", "linear", ("teacher",)),
     ("overlap_router", "The best router for each teacher", "overlap", "linear", ("teacher",)),
     ("overlap_ss_expert", "The most opposite two experts", "overlap", "linear", ()),
+    ("best", "The best expert for each task", "largest |overlap|", "linear", ("task",)),
     ("imbalance", "Balance of the layers", "|w|² − |v|²", "linear", ("student",)),
 )
 _DASHES: tuple[Literal["solid", "dashed", "dotted"], ...] = ("solid", "dashed", "dotted")  # curves may coincide
@@ -55,6 +56,8 @@ def _nearest(dataset: xr.Dataset) -> xr.Dataset:
 def _extreme(dataset: xr.Dataset) -> xr.Dataset:
     """Of a mixture's overlaps the best student's for each teacher, and the least one among students."""
     best = {name: dataset[name].max("student") for name in ("overlap_expert", "overlap_router") if name in dataset}
+    if "best" in dataset:
+        best["best"] = dataset["best"].max("expert")
     if dataset.sizes.get("student_b", 1) > 1 and "overlap_ss_expert" in dataset:
         best["overlap_ss_expert"] = dataset["overlap_ss_expert"].min(("student", "student_b"))
     else:

@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -16,6 +17,41 @@ class Reporter(Protocol):
     """Anything that can be told how far the work is."""
 
     def __call__(self, label: str, done: int, total: int) -> None: ...
+
+
+class Pace:
+    """How fast something goes."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, float] | None = None
+
+    def left(self, done: int, total: int) -> str:
+        """How long it may still take, by the pace since the first call; what was done before does not count."""
+        now = time.monotonic()
+        if self._first is None or done < self._first[0]:
+            self._first = (done, now)
+        before, then = self._first
+        if done <= before or done >= total or now - then < PATIENCE:
+            return ""
+        return f"about {duration(max(1.0, round((now - then) * (total - done) / (done - before))))} left"
+
+
+class Within:
+    """Lines about a long computation within a longer one: how far it is, and how long it may take; seldom."""
+
+    OFTEN = 15.0  # seconds between two lines
+
+    def __init__(self, say: Callable[[str], None] | None) -> None:
+        self._say, self._said = say, time.monotonic()
+        self._paces: dict[str, Pace] = {}
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        name = label.partition(":")[0]
+        left = self._paces.setdefault(name, Pace()).left(done, total)
+        now = time.monotonic()
+        if self._say and now - self._said >= self.OFTEN:
+            self._said = now
+            self._say(", ".join(filter(None, (label, f"{done / max(total, 1):.0%}", left))))
 
 
 class Progress:
@@ -36,7 +72,7 @@ class Progress:
         self._task: Any = None
         self._timer: threading.Timer | None = None
         self._began = self._said = time.monotonic()
-        self._first: tuple[int, float] | None = None
+        self._pace = Pace()
 
     def __enter__(self) -> "Progress":
         if not self.quiet and sys.stderr.isatty():
@@ -53,21 +89,11 @@ class Progress:
         return self
 
     def __call__(self, label: str, done: int, total: int) -> None:
-        left = self._left(done, total)
+        left = self._pace.left(done, total)
         if self._bar is not None:
             self._bar.update(self._task, description=label, completed=done, total=total or None, left=left)
         elif not self.quiet:
             self._say(label, done, total, left)
-
-    def _left(self, done: int, total: int) -> str:
-        """How long it may still take, by the pace since the first call; what was done before does not count."""
-        now = time.monotonic()
-        if self._first is None or done < self._first[0]:
-            self._first = (done, now)
-        before, then = self._first
-        if done <= before or done >= total or now - then < PATIENCE:
-            return ""
-        return f"about {duration(max(1.0, round((now - then) * (total - done) / (done - before))))} left"
 
     def tell(self, line: str) -> None:
         """A line of its own, above the bar if there is one."""

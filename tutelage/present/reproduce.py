@@ -14,12 +14,13 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._errors import BadInput
+from tutelage._listening import listening
 from tutelage._plain import plain
 from tutelage.analysis.claims import Table
 from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
 from tutelage.present.guard import guarded
-from tutelage.present.progress import Reporter
+from tutelage.present.progress import Reporter, Within
 from tutelage.present.results import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
 from tutelage.study.files import write_json
@@ -64,7 +65,8 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
-    results = tuple(_paper(p, chosen, size, folder, seeds, certify, progress) for p, chosen in wanted)
+    with listening(Within(getattr(progress, "tell", None))):
+        results = tuple(_paper(p, chosen, size, folder, seeds, certify, progress) for p, chosen in wanted)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
     write_json({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}, folder / "claims.json")
     return Reproduction(report.write(results, folder / "report.html"), results)

@@ -48,7 +48,7 @@ class Measure:
 
     name: str
     long_name: str
-    of: Callable[[Run], "ArrayLike | Measured"]
+    of: Callable[[Any], "ArrayLike | Measured"]
     units: str = ""
     kind: Kind = "number"
     law: Callable[[Any], float] | None = None

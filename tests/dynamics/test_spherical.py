@@ -1,0 +1,213 @@
+"""Training on streams: the same bits however it is cut, the same numbers as Algorithm 1, saved and taken up again."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tutelage as tt
+from tutelage.dynamics import spherical, stopping
+from tutelage.dynamics.blocks import Rule
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.spherical import SEGMENT, Course, Learner, on_segments
+from tutelage.dynamics.streams import stream
+from tutelage.problem.clusters import antipodal
+from tutelage.problem.routers import Threshold, Top1
+
+DIM, EXPERTS, WIDTH = 8, 3, 4
+TASKS = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
+PROBLEM = tt.Clustered(antipodal(DIM, 3.0), TASKS)
+RULE = Rule(jnp.asarray(1e-3), jnp.asarray(1 / WIDTH))
+LENGTH = 3 * SEGMENT + 1000
+
+
+def learner(seed=0, theta=None, router=None, precision="float64", **how):
+    units, first = tt.Experts(EXPERTS, WIDTH, "relu").draw(np.random.default_rng(seed), DIM)
+    theta = jnp.zeros((EXPERTS, DIM)) if theta is None else jnp.asarray(theta)
+    data = stream(PROBLEM, seed, 1, precision)
+    return Learner(data, units, jnp.asarray(first, precision), theta, router or Top1(), **how)
+
+
+def watch(each):
+    return {"first": each.first}
+
+
+def course(learners=None, rule=RULE, samples=LENGTH, chunk=32, **how):
+    made = Course(learners or [learner()], rule, samples, np.array([SEGMENT]), watch, **how)
+    made.chunk = chunk
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole():
+    made = course()
+    made.finish()
+    return made
+
+
+def final(made):
+    return [np.asarray(each.first) for each in made.learners]
+
+
+def looped(each, samples, step):
+    """Algorithm 1 for ReLU units, one sample after the other."""
+    drawn = each.stream.samples(0, samples)
+    scores = drawn.inputs @ each.theta.T
+    seen = np.asarray(each.router.chosen(scores, each.stream.uniforms(0, samples, EXPERTS)))
+    first, a = np.array(each.first, float), np.asarray(each.units.outgoing)
+    for x, y, mine in zip(np.asarray(drawn.inputs), np.asarray(drawn.labels), seen, strict=True):
+        for m in np.flatnonzero(mine):
+            u = first[m] @ x
+            g = step * y * a[m] * (u > 0)
+            first[m] += g[:, None] * (x - u[:, None] * first[m])
+            first[m] /= np.linalg.norm(first[m], axis=1, keepdims=True)
+    return first
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_chunks_do_not_change_a_bit(whole, chunk):
+    cut = course(chunk=chunk)
+    cut.finish()
+    assert np.array_equal(final(cut)[0], final(whole)[0])
+    assert np.array_equal(cut.records()["first"], whole.records()["first"])
+
+
+def test_seeds_side_by_side_are_seeds_alone(whole):
+    both = course([learner(0), learner(1)])
+    both.finish()
+    assert np.array_equal(final(both)[0], final(whole)[0])
+    assert not np.array_equal(final(both)[0], final(both)[1])
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_it_is_algorithm_1(routed):
+    # At random (Phase I: all scores are zero), and by a router of which several experts may see a sample (Phase III).
+    theta = np.random.default_rng(2).standard_normal((EXPERTS, DIM)) if routed else None
+    each = learner(theta=theta, router=Threshold() if routed else None)
+    made = course([each], samples=3000)
+    made.finish()
+    plain = looped(each, 3000, 1e-3)
+    assert np.abs(plain - np.asarray(each.first)).max() > 0.05
+    # A thousand updates an expert, rounding errors of 1e-16 each, which add up.
+    assert np.abs(final(made)[0] - plain).max() < 1e-12
+
+
+def test_large_experts_on_all_cores_are_the_same(monkeypatch, whole):
+    monkeypatch.setattr(spherical, "LARGE", 1)
+    alone = course()
+    alone.finish()
+    # One expert without a batch axis is another program: the order of additions may differ.
+    assert np.abs(final(alone)[0] - final(whole)[0]).max() < 1e-11
+
+
+def test_a_saved_course_goes_on_with_the_same_bits(whole, tmp_path):
+    half = course(chunk=1)
+    half.advance()
+    half.advance()
+    half.save(tmp_path / "half.npz")
+    again = course()
+    again.restore(tmp_path / "half.npz")
+    assert again.position == half.position
+    again.finish()
+    assert np.array_equal(final(again)[0], final(whole)[0])
+    assert np.array_equal(again.records()["first"], whole.records()["first"])
+
+
+def test_a_stop_is_obeyed_between_chunks(whole, tmp_path):
+    kept = Checkpoint(tmp_path / "kept.npz", every=1e9)
+    halted = course(chunk=1)
+    with stopping.gentle_signals():
+        stopping.ask_to_stop()
+        with pytest.raises(stopping.Interrupted):
+            halted.finish(kept=kept)
+    assert 0 < halted.position < LENGTH
+    again = course()
+    assert Checkpoint(tmp_path / "kept.npz").resume(again)
+    again.finish()
+    assert np.array_equal(final(again)[0], final(whole)[0])
+
+
+def test_another_run_s_state_is_refused(tmp_path):
+    one, other = course(identity="one"), course(identity="other")
+    one.save(tmp_path / "one.npz")
+    with pytest.raises(tt.BadInput, match="different run"):
+        other.restore(tmp_path / "one.npz")
+    (tmp_path / "one.npz").write_bytes(b"PK nothing")
+    with pytest.raises(tt.BadInput, match="cannot be read"):
+        one.restore(tmp_path / "one.npz")
+
+
+def test_a_segment_with_a_vanishing_coefficient_is_done_again_safely():
+    # The first sample of a segment is made such that 1 - g u = 0 for a unit of the second expert.
+    each = learner(theta=np.zeros((EXPERTS, DIM)), router=Threshold())
+    samples = each.stream.samples(0, SEGMENT)
+    w = each.first[1, 0]
+    x = samples.inputs.at[0].set(3 * w + 0.1 * samples.inputs[0])
+    label = each.units.outgoing[1, 0] / (1e-3 * (w @ x[0]))
+    gates = jnp.zeros((EXPERTS, SEGMENT)).at[:, :64].set(1.0)
+    rigged = samples._replace(inputs=x, labels=samples.labels.at[0].set(label))
+    moved = np.asarray(spherical.segment(RULE, each.units, each.first, rigged, gates))
+    first, a = np.array(each.first), np.asarray(each.units.outgoing)
+    for sample, y in zip(np.asarray(x)[:64], np.asarray(rigged.labels)[:64], strict=True):
+        u = first @ sample
+        g = 1e-3 * y * a * (u > 0)
+        first += g[..., None] * (sample - u[..., None] * first)
+        first /= np.linalg.norm(first, axis=-1, keepdims=True)
+    assert not spherical._apart(RULE, each.units, each.first, rigged, gates, careful=False)[1][1]
+    assert np.abs(moved - first).max() < 1e-10
+
+
+def test_samples_beyond_the_end_are_not_seen():
+    short, shorter = course(samples=500), course(samples=499)
+    for made in (short, shorter):
+        made.finish()
+    assert np.abs(final(short)[0] - final(shorter)[0]).max() > 0
+    assert np.abs(final(short)[0] - looped(learner(), 500, 1e-3)).max() < 1e-13
+
+
+def test_squared_loss_of_a_mixture_is_that_of_all_active_experts():
+    theta = np.random.default_rng(2).standard_normal((EXPERTS, DIM))
+    each = learner(theta=theta, router=Threshold())
+    made = course([each], Rule(jnp.asarray(1e-2), jnp.asarray(1 / WIDTH), "squared"), samples=600)
+    made.finish()
+    drawn = each.stream.samples(0, 600)
+    first, a = np.array(each.first), np.asarray(each.units.outgoing)
+    for x, y in zip(np.asarray(drawn.inputs), np.asarray(drawn.labels), strict=True):
+        active = theta @ x >= 0
+        u = first @ x
+        said = np.sum(active[:, None] * a * np.maximum(u, 0)) / WIDTH
+        g = 1e-2 * (y - said) * a * (u > 0) * active[:, None]
+        first += g[..., None] * (x - u[..., None] * first)
+        first /= np.linalg.norm(first, axis=-1, keepdims=True)
+    assert np.abs(final(made)[0] - first).max() < 1e-12
+
+
+def test_weighted_gates_scale_the_step():
+    # At theta = 0 the softmax weight is 1/3: three times the step undoes it, up to rounding.
+    made = course([learner(weighted=True)], Rule(jnp.asarray(3e-3), jnp.asarray(1 / WIDTH)), samples=2000)
+    plain = course(samples=2000)
+    for each in (made, plain):
+        each.finish()
+    assert np.abs(final(made)[0] - final(plain)[0]).max() < 1e-12
+
+
+def test_single_precision_follows_for_a_while():
+    short = course([learner(precision="float32")], samples=1000)
+    short.finish()
+    assert final(short)[0].dtype == np.float32
+    # The samples are other ones (32 random bits each): learning is the same in kind only. Norms are exact to rounding.
+    assert np.abs(np.linalg.norm(final(short)[0], axis=-1) - 1).max() < 1e-6
+    assert np.abs(final(short)[0] - looped(learner(precision="float32"), 1000, 1e-3)).max() < 1e-4
+
+
+def test_records_are_on_whole_segments():
+    assert on_segments(np.array([1, SEGMENT, SEGMENT + 1, 10**9]), 10 * SEGMENT + 5).tolist() == [
+        0, SEGMENT, 2 * SEGMENT, 10 * SEGMENT + 5,
+    ]  # fmt: skip
+
+
+def test_bad_learners_are_refused():
+    good = learner()
+    with pytest.raises(tt.BadInput, match="router"):
+        Learner(good.stream, good.units, good.first, good.theta)
+    with pytest.raises(tt.BadInput, match="weighted"):
+        course([learner(weighted=True)], Rule(jnp.asarray(1e-3), jnp.asarray(0.25), "squared"))

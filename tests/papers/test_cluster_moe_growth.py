@@ -1,0 +1,185 @@
+"""Races, passages and the claims about one neuron. Every claim is seen to change its verdict on a planted error."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from papers.figures import shown
+from scipy.integrate import solve_ivp
+
+from tutelage._errors import BadInput
+from tutelage.analysis.claims import Verdict
+from tutelage.oracle.clustered import ClusterOracle
+from tutelage.papers.cluster_moe import passages, races
+from tutelage.papers.cluster_moe.checks import growth
+from tutelage.papers.cluster_moe.evidence import Evidence
+from tutelage.papers.cluster_moe.figures import hitting, stationary
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem.activations import activation
+from tutelage.problem.units import Experts, Units
+
+CLAIMS = {claim.id: claim for claim in growth.CLAIMS}
+SETTINGS = ClusterMoeSettings()
+
+
+def verdict(name):
+    return CLAIMS[name].check(Evidence()).verdict
+
+
+# Races.
+
+
+def test_rates_of_relu_are_those_of_the_oracle():
+    """Growth of one small overlap by the population gradient is `k rate o^(k-1)`, up to `o^2`."""
+    problem = SETTINGS.problem()
+    units = Units(jnp.array([1.0, -1.0]), jnp.array([0.4, -0.3]), kind=activation("relu"))
+    small = 1e-3
+    for task in range(2):
+        start = np.zeros((2, 5))
+        start[:, task] = small
+        grown = np.asarray(ClusterOracle(problem).gradient(units, jnp.asarray(start)))[:, task]
+        np.testing.assert_allclose(grown, 4 * races.rates(problem, units, start)[:, task] * small**3, rtol=1e-5)
+    routed = races.rates(problem, units, np.zeros((2, 5)), served=(1.0, 0.0))
+    np.testing.assert_allclose(routed[:, 2], routed[:, 0], rtol=1e-12)  # s_1 gamma = beta_1
+    np.testing.assert_allclose(races.rates(problem, units, np.zeros((2, 5)))[:, 2], 0.0, atol=1e-17)
+
+
+def test_winner_and_escape_time_of_the_race_equation():
+    rates, start, k, step = np.array([0.3, 0.8, -0.5]), np.array([0.1, 0.05, 0.3]), 4, 1e-2
+    solved = solve_ivp(lambda t, o: step * k * rates * o**3, (0, 3e5), start, rtol=1e-10, atol=1e-14, events=_crosses)
+    told = races.escape_times(rates, start, k, step, 0.5)
+    assert races.winner(races.scores(rates, start, k)) == 0
+    np.testing.assert_allclose(solved.t_events[0][0], told[0], rtol=1e-7)  # of the solver's tolerance
+    assert told[1] > told[0] and np.isinf(told[2])
+    assert races.winner(races.scores(-np.abs(rates), start, k)) == -1
+
+
+def _crosses(t, o):
+    return o[0] - 0.5
+
+
+_crosses.terminal = True
+
+
+def test_odd_exponents_need_the_sign():
+    np.testing.assert_allclose(races.scores([1.0, 1.0, -1.0], [0.2, -0.2, -0.1], 3), [0.2, 0.0, 0.1])
+    with pytest.raises(BadInput, match="3 or more"):
+        races.scores([1.0], [0.1], 2)
+
+
+def test_exponents_by_cluster_and_of_the_whole():
+    assert races.exponents(SETTINGS.problem()) == ((4, 4), (4, 4, 0), 4)
+    other = ClusterMoeSettings(local=({5: 1.0}, {4: 1.0}), shared={3: 1.0}, interference=(1.0, 0.0))
+    assert races.exponents(other.problem()) == ((3, 4), (5, 4, 3), 3)
+
+
+def test_professionals():
+    overlaps = np.array([[[0.1, -0.9, 0.9], [0.3, 0.2, 0.0]]])
+    assert races.professionals(overlaps, 2) == (1, 0)
+    scores = races.scores(np.array([[[1.0, 1.0, 1.0], [-1.0, 0.1, 1.0]]]), overlaps, 4)
+    assert races.race_professionals(scores, 2) == (0, 1)
+    assert races.race_professionals(np.zeros((1, 2, 3)), 2) == (-1, -1)
+
+
+def test_exploration_time_is_later_than_the_escape():
+    """T_1 has a slack of `(1 - 5 a_2)(1 - a_2)^(k-2)` over the whole blow-up time, and M times the samples."""
+    whole = 1 / (1e-3 * 8 * 0.04 * 0.4**2)
+    told = races.exploration_time(1e-3, 4, 0.04, 0.4, experts=8, margin=0.1)
+    assert told == np.floor(8 * whole / (0.5 * 0.81))
+    with pytest.raises(BadInput, match="margin"):
+        races.exploration_time(1e-3, 4, 0.04, 0.4, margin=0.3)
+
+
+def test_comparison_sequences_enclose_a_race():
+    step, rates, start = 1e-3, np.array([0.5, 0.4]), np.array([0.2, 0.15])
+    path = [start]
+    while path[-1][0] < 0.5:
+        path.append(path[-1] + step * 4 * rates * path[-1] ** 3)
+    path = np.array(path)
+    found = races.comparison(path[:, 0], start[1], 4 * step * 0.5, 4 * step * 0.5, 4, dim=200)
+    assert np.all(found.winner <= path[:, 0]) and np.all(found.others >= path[:, 1])
+    # Without the margins the sequence of the winner is the winner.
+    plain = races.comparison(path[:, 0], start[1], 4 * step * 0.5, 4 * step * 0.4, 4, dim=200, margin=0.0, spill=0.0)
+    np.testing.assert_allclose(plain.winner, path[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(plain.others, path[:, 1], rtol=1e-12)
+
+
+# Claims.
+
+
+def test_claims_and_figures_at_small_sizes(monkeypatch):
+    """One small run for claims and figures, then errors planted in what they read."""
+    monkeypatch.setitem(passages.DIMS, "quick", (32, 64))
+    monkeypatch.setitem(passages.STEPS, "quick", (1.0,))
+    monkeypatch.setattr(passages, "CASES", passages.CASES[1:])
+    for name in ("CM-09", "CM-26", "CM-21"):
+        assert verdict(name) is Verdict.HOLDS, name
+    monkeypatch.setattr(stationary, "CASES", passages.CASES)
+    for module in (hitting, stationary):
+        sheet = shown(module.FIGURE, module.compute(SETTINGS, "quick"))
+        assert all(panel.xlabel and panel.ylabel for panel in sheet.panels)
+    found = {dim: passages.passage(dim) for dim in (32, 64)}
+    settled = passages.settled
+    # Times as d^2 instead of d^3.
+    monkeypatch.setattr(passages, "passage", lambda dim: found[32]._replace(weak=found[32].weak * (dim / 32) ** 2))
+    assert verdict("CM-09") is Verdict.FAILS
+    # The later stage as slow as the first in every dimension.
+    monkeypatch.setattr(passages, "passage", lambda dim: found[dim]._replace(strong=2 * found[dim].weak))
+    assert verdict("CM-26") is Verdict.FAILS
+    monkeypatch.setattr(passages, "passage", lambda dim: found[dim]._replace(weak=np.full(16, np.inf)))
+    assert verdict("CM-09") is Verdict.NOT_REACHED is verdict("CM-26")
+    # Noise of half the size.
+    halved = settled(passages.CASES[0], passages.CASES[0].step)
+    halved = halved._replace(foretold=1 - (1 - halved.foretold) / 2)
+    monkeypatch.setattr(passages, "settled", lambda case, step: halved)
+    assert verdict("CM-21") is Verdict.FAILS
+
+
+def test_time_without_noise_is_that_of_the_equation():
+    dim, rate = 64, passages.step_of(64) * 4 * passages.RATE
+    solved = solve_ivp(
+        lambda t, o: rate * o**3 * (1 - o**2), (0, 1e6), [passages.start_of(dim)], rtol=1e-10, events=_crosses
+    )
+    np.testing.assert_allclose(passages.foretold(dim, 0.5), solved.t_events[0][0], rtol=1e-6)
+
+
+def test_growth_bounds_claim(monkeypatch):
+    assert verdict("CM-02") is Verdict.HOLDS and verdict("CM-02:printed") is Verdict.FAILS
+    monkeypatch.setattr(races, "growth_bounds", races.printed_bounds)
+    assert verdict("CM-02") is Verdict.FAILS
+    monkeypatch.setattr(races, "printed_bounds", lambda *given: races.Bounds(*(0 * b for b in races.Bounds(1, 1))))
+    assert verdict("CM-02:printed") is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("name", ["exponent_sequence", "blocking_margin"])
+def test_exponents_claim(monkeypatch, name):
+    assert verdict("CM-14") is Verdict.HOLDS
+    true = getattr(races, name)
+    planted = {
+        "exponent_sequence": lambda k, count: true(k, count) + 1 / (3 * k),
+        "blocking_margin": lambda k: true(k + 1),
+    }
+    monkeypatch.setattr(races, name, planted[name])
+    assert verdict("CM-14") is Verdict.FAILS
+
+
+def test_race_claims(monkeypatch):
+    """Who wins is taken from the race equation here; the chain's answer is the claim itself."""
+    problem, draw = SETTINGS.problem(), np.random.default_rng(0)
+    law = Experts(60, 4, "relu")
+    units, start = law.units(draw), law.overlaps(draw, 30, 5)
+    start[..., 4] = -start[..., 3]
+    scores = races.scores(races.rates(problem, units, start), start, 4)
+    seen = races.race_professionals(scores, 2)
+    won = passages.Won(seen, seen, races.professionals(start, 2), 0)
+    monkeypatch.setattr(passages, "won", lambda experts: won)
+    assert verdict("CM-07") is Verdict.HOLDS and verdict("CM-07:printed") is Verdict.FAILS
+    monkeypatch.setattr(passages, "won", lambda experts: won._replace(race=won.printed, printed=seen))
+    assert verdict("CM-07") is Verdict.FAILS and verdict("CM-07:printed") is Verdict.HOLDS
+
+
+def test_chain_tells_who_wins(monkeypatch):
+    """A short walk with large steps: the hits decide, neuron by neuron and task by task."""
+    monkeypatch.setattr(passages, "EXPLORE_STEP", 1e-3)
+    won = passages.won.__wrapped__(6, 40_000)
+    assert won.lost < 6 and won.lost + len(won.seen.cluster) == 6
+    assert set(won.seen.cluster) <= {0, 1} and set(won.seen.neuron) <= {0, 1, 2, 3}

@@ -1,0 +1,184 @@
+"""The claims about specialists, the router and the split readout: verdicts, and a planted error for each."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from papers.figures import shown
+
+from tutelage.analysis import readout
+from tutelage.analysis.claims import Verdict
+from tutelage.oracle import routing
+from tutelage.papers.cluster_moe import phase_two, races
+from tutelage.papers.cluster_moe.checks import router
+from tutelage.papers.cluster_moe.evidence import Evidence
+from tutelage.papers.cluster_moe.figures import collapse, router_error
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem.clusters import Clusters
+from tutelage.problem.units import Experts
+
+CLAIMS = {claim.id: claim for claim in router.CLAIMS}
+QUICK = Evidence()
+
+
+def verdict(id):
+    return CLAIMS[id].check(QUICK).verdict
+
+
+@pytest.mark.parametrize("claim", router.CLAIMS, ids=list(CLAIMS))
+def test_verdicts_are_those_expected(claim):
+    assert claim.check(QUICK).verdict is claim.expected
+    assert claim.explanation or claim.expected is Verdict.HOLDS
+
+
+@pytest.fixture
+def anew():
+    """Nothing that was made with a planted error is kept."""
+    router._covering.cache_clear(), router._population.cache_clear()
+    yield
+    router._covering.cache_clear(), router._population.cache_clear()
+
+
+# The start.
+
+
+def unsigned(overlaps, clusters):
+    """A first cluster that wins ties of a coarse rounding: experts no longer fall to all clusters alike."""
+    return races._largest(np.round(np.asarray(overlaps)[..., :clusters] * 10))
+
+
+def test_unequal_chances_are_seen(monkeypatch, anew):
+    monkeypatch.setattr(races, "professionals", unsigned)
+    assert verdict("CM-05") is Verdict.FAILS
+
+
+def test_a_bound_that_is_too_high_is_seen(monkeypatch):
+    monkeypatch.setattr(router, "union_bound", lambda clusters, experts, terms: 0.999)
+    assert verdict("CM-05:printed") is Verdict.FAILS
+
+
+def test_more_experts_are_enough(monkeypatch, anew):
+    monkeypatch.setattr(router, "EXPERTS", 14)
+    assert verdict("CM-05:lemma") is Verdict.HOLDS
+
+
+def test_exact_covering_by_counting():
+    for clusters, experts in ((2, 8), (3, 4)):
+        every = np.indices((clusters,) * experts).reshape(experts, -1).T
+        seen = np.mean([len(set(row)) == clusters for row in every.tolist()])
+        assert router.covered(clusters, experts) == pytest.approx(seen, abs=1e-12)
+
+
+def test_winners_that_stand_out_are_seen(monkeypatch):
+    def clear(self, random, dim, size):
+        kappa = np.full((self.count, self.width, size), 0.1 / np.sqrt(dim))
+        kappa[:, 0, 0] = 3 / np.sqrt(dim)
+        return kappa
+
+    monkeypatch.setattr(Experts, "overlaps", clear)
+    assert verdict("CM-06") is Verdict.HOLDS
+
+
+# The router.
+
+
+def test_rows_that_do_not_add_up_are_seen(monkeypatch):
+    real = phase_two.expected()
+    monkeypatch.setattr(phase_two, "expected", lambda: real + 1e-9)
+    assert verdict("CM-16") is Verdict.FAILS
+
+
+def test_the_right_gradient_adds_up(monkeypatch):
+    def right(inputs, labels, said, chosen):
+        experts = said.shape[1]
+        own = np.take_along_axis(said, chosen[:, None], axis=1)
+        weights = (np.eye(experts)[chosen] - 1 / experts) / experts * own * labels[:, None]
+        return weights.T @ inputs / len(inputs)
+
+    monkeypatch.setattr(router, "printed_gradient", right)
+    assert verdict("CM-16:printed") is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("id", ["CM-17", "CM-18"])
+def test_a_router_of_the_wrong_sign_is_seen(monkeypatch, anew, id):
+    real = routing.population
+    monkeypatch.setattr(routing, "population", lambda *given: -real(*given))
+    assert verdict(id) is Verdict.FAILS
+
+
+@pytest.mark.parametrize("id", ["CM-17:small", "CM-17:explored", "CM-18:explored"])
+def test_a_router_that_knows_the_clusters_is_seen(monkeypatch, anew, id):
+    def ideal(problem, units, first):
+        means = np.asarray(problem.inputs.means)
+        rows = np.pad(means, ((0, 0), (0, problem.inputs.dim - means.shape[1])))
+        gap = rows - rows.mean(axis=0)
+        return gap[np.arange(len(first)) % len(gap)]
+
+    monkeypatch.setattr(routing, "population", ideal)
+    assert verdict(id) is Verdict.HOLDS
+
+
+def test_enough_samples_are_seen(monkeypatch):
+    law = phase_two.expected()
+    monkeypatch.setattr(phase_two, "one_step", lambda *given: law)
+    assert verdict("CM-18:samples") is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("name", ["passing", "winning"])
+def test_wrong_probabilities_are_seen(monkeypatch, name):
+    real = getattr(routing, name)
+
+    def without_radius(theta, law):
+        return real(theta, Clusters(law.dim, law.means, 1.0))
+
+    monkeypatch.setattr(routing, name, without_radius)
+    assert verdict("CM-18:formula") is Verdict.FAILS
+
+
+def test_a_wrong_factor_of_the_expected_step_is_seen(monkeypatch):
+    law = phase_two.expected()
+    monkeypatch.setattr(phase_two, "expected", lambda: 8 * law)  # 1/M for 1/M^2
+    assert verdict("CM-19") is Verdict.FAILS
+    monkeypatch.setattr(phase_two, "expected", lambda: 2 * law)
+    assert verdict("CM-19") is Verdict.FAILS
+
+
+def test_a_router_that_outgrows_the_radius_is_seen(monkeypatch):
+    real = routing.population
+    monkeypatch.setattr(routing, "population", lambda problem, *given: problem.inputs.radius * real(problem, *given))
+    assert verdict("CM-27") is Verdict.FAILS
+
+
+def test_a_short_mean_is_seen():
+    large = Evidence(ClusterMoeSettings(dim=2000))
+    assert CLAIMS["CM-27:signal"].check(large).verdict is Verdict.HOLDS
+
+
+# The readout.
+
+
+def test_a_split_that_changes_the_result_is_seen(monkeypatch):
+    real = readout.ridge
+
+    def wrong(*given, split, **options):
+        found = real(*given, split=split, **options)
+        return dataclasses.replace(found, outgoing=found.outgoing * (1 + 1e-8)) if split else found
+
+    monkeypatch.setattr(readout, "ridge", wrong)
+    assert verdict("CM-23") is Verdict.FAILS
+
+
+# The figures.
+
+
+@pytest.mark.parametrize("module", [collapse, router_error], ids=["collapse", "router_error"])
+def test_figures_show_something(module):
+    dataset = module.FIGURE.compute(ClusterMoeSettings(), "quick")
+    assert len(shown(module.FIGURE, dataset).panels) == {"collapse": 6, "router_error": 3}[module.FIGURE.id]
+
+
+def test_the_collapse_is_marked_and_the_penalty_prevents_it():
+    dataset = collapse.compute(ClusterMoeSettings(), "quick")
+    met = dict(zip(dataset["case"].values.tolist(), dataset["collapse"].values.tolist(), strict=True))
+    assert met["plain"] < 200 and met["noise"] < 200
+    assert np.isnan(met["penalty"]) and np.isnan(met["noise and penalty"])

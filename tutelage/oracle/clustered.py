@@ -1,0 +1,139 @@
+"""The population side of clustered inputs: what one unit's correlation with the label is, and how it turns the unit.
+
+A unit vector `w` enters only through its overlaps `o` with the rows of the frame: `kappa_c = w.w_c`, `xi = w.w_g` and
+`nu_c = w.v_c`. With the coefficients `alpha_i(bias + radius nu_c)` of `oracle.shifted` everything is a finite sum.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tutelage.oracle.shifted import shifted
+from tutelage.problem.clusters import Clustered
+from tutelage.problem.hermite import moved
+from tutelage.problem.units import Units
+
+Overlaps = Float[Array, "*batch unit row"]
+
+
+class Field(NamedTuple):
+    """Of each unit: its correlation with the label, the turning force, and what it does to a router.
+
+    - `correlation`: `E[y a s(w.x + b)]`.
+    - `force`: `p` with `E[y a s'(w.x + b) x] = p @ frame + (a multiple of w)`. The spherical gradient is its part that
+      is orthogonal to `w`; of the overlaps, `S p - o (o.p)` with the frame's Gram matrix `S`.
+    - `router`: `q` with `E[y a s(w.x + b) x] = q[:-1] @ frame + q[-1] w`.
+    """
+
+    correlation: Float[Array, "*batch unit"]
+    force: Overlaps
+    router: Float[Array, "*batch unit wide"]
+
+
+class ClusterOracle(eqx.Module):
+    """Exact expectations over clustered inputs, for units on the unit sphere.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np, tutelage as tt
+    >>> from tutelage.problem.clusters import antipodal
+    >>> tasks = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
+    >>> oracle = tt.ClusterOracle(tt.Clustered(antipodal(30, 3.0), tasks))
+    >>> units = tt.Experts(1, 2, "relu").units(np.random.default_rng(0))
+    >>> oracle.gradient(units, jnp.zeros((1, 2, 5))).shape  # overlaps with w1, w2, wg, v1, v2
+    (1, 2, 5)
+
+    ```
+    """
+
+    local: Float[Array, "cluster order"]
+    shared: Float[Array, "cluster order"]
+    gram: Float[Array, "row row"]
+    radius: Float[Array, ""]
+    weights: Float[Array, " cluster"]
+
+    def __init__(self, problem: Clustered):
+        frame, teacher, inputs = problem.frame, problem.teacher, problem.inputs
+        self.gram = jnp.asarray(frame @ frame.T)
+        self.radius = jnp.asarray(float(inputs.radius))
+        self.weights = jnp.asarray(inputs.weights)
+        count = inputs.count
+        # A task whose direction has a part along the mean is a shifted one: f(z + t) has other coefficients.
+        own = self.radius * self.gram[np.arange(count), count + 1 + np.arange(count)]
+        common = self.radius * self.gram[count, count + 1 :]
+        self.local = jnp.einsum("cli,ci->cl", moved(own, teacher.orders), jnp.asarray(teacher.local))
+        both = jnp.einsum("cli,i->cl", moved(common, teacher.orders), jnp.asarray(teacher.shared))
+        self.shared = jnp.asarray(teacher.interference)[:, None] * both
+
+    @property
+    def count(self) -> int:
+        """The number of clusters."""
+        return len(self.weights)
+
+    def served(self, weights: Float[Array, " cluster"]) -> "ClusterOracle":
+        """The same with other probabilities of the clusters, such as (1, 0) for an expert that sees only the first.
+
+        They need not add up to 1.
+        """
+        return eqx.tree_at(lambda oracle: oracle.weights, self, jnp.asarray(weights, float))
+
+    def coefficients(self, units: Units, overlaps: Overlaps, count: int) -> Float[Array, "*batch unit cluster count"]:
+        """`alpha_i(bias + radius nu_c)` for each cluster."""
+        nu = overlaps[..., self.count + 1 :]
+        return jnp.stack([shifted(units, self.radius * nu[..., c], count) for c in range(self.count)], axis=-2)
+
+    def field(self, units: Units, overlaps: Overlaps) -> Field:
+        """Correlation, turning force and router field of each unit, from its overlaps with the frame."""
+        orders = self.local.shape[1]
+        alpha = self.coefficients(units, overlaps, orders + 1)
+        kappa, xi = overlaps[..., : self.count], overlaps[..., self.count]
+        own, common = _powers(kappa, orders), _powers(xi, orders)[..., None, :]
+        i = np.arange(orders)
+        level = self.local * own + self.shared * common  # Q_{c,i}
+        own_slope, common_slope = (jnp.roll(table, 1, -1) * (i > 0) for table in (own, common))  # kappa^(i-1)
+        here, above = alpha[..., :orders], alpha[..., 1:] * np.sqrt(i + 1)
+        below = jnp.roll(here, 1, -1) * np.sqrt(i)
+        weight = self.weights
+
+        def total(table: Array) -> Array:
+            return weight * jnp.sum(table, axis=-1)  # by cluster
+
+        force = jnp.concatenate(
+            [
+                total(here * i * self.local * own_slope),
+                jnp.sum(total(here * i * self.shared * common_slope), axis=-1, keepdims=True),
+                self.radius * total(above * level),
+            ],
+            axis=-1,
+        )
+        router = jnp.concatenate(
+            [
+                total(below * self.local * own_slope),
+                jnp.sum(total(below * self.shared * common_slope), axis=-1, keepdims=True),
+                self.radius * total(here * level),
+                jnp.sum(total(above * level), axis=-1, keepdims=True),
+            ],
+            axis=-1,
+        )
+        return Field(jnp.sum(total(here * level), axis=-1), force, router)
+
+    def rates(self, units: Units, overlaps: Overlaps, order: int) -> Float[Array, "*batch unit task"]:
+        """How fast small overlaps with the tasks grow by one order: `d|o_i|/dt = k rate_i |o_i|^(k-1)`, for even k.
+
+        `p_c alpha_k(b + mu_c) beta_ck` for the local tasks; then, for the shared one, `sum_c p_c s_c alpha_k gamma_k`.
+        """
+        alpha = self.coefficients(units, overlaps, order + 1)[..., order] * self.weights
+        shared = jnp.sum(alpha * self.shared[:, order], axis=-1, keepdims=True)
+        return jnp.concatenate([alpha * self.local[:, order], shared], axis=-1)
+
+    def gradient(self, units: Units, overlaps: Overlaps) -> Overlaps:
+        """How the overlaps move when the units climb their correlation on the sphere: `S p - o (o.p)`."""
+        force = self.field(units, overlaps).force
+        along = jnp.sum(overlaps * force, axis=-1, keepdims=True)
+        return force @ self.gram - overlaps * along
+
+
+def _powers(x: Float[Array, "..."], count: int) -> Float[Array, "... count"]:
+    return jnp.stack([x**j for j in range(count)], axis=-1)

@@ -1,0 +1,1 @@
+"""Computations for questions that the paper leaves open."""

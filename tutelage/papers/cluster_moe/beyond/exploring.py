@@ -1,0 +1,120 @@
+"""Exploration with a record of all weights, so that Phase II may be tried at any time of it."""
+
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from tutelage.dynamics.spherical import Course, Learner
+from tutelage.oracle.routing import passing
+from tutelage.papers.cluster_moe import stages
+from tutelage.papers.cluster_moe.result import sharply
+from tutelage.papers.cluster_moe.runs import configured
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Size
+from tutelage.problem.units import Units
+
+Array = NDArray[np.float64]
+
+SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
+BATCHES: dict[Size, tuple[int, ...]] = {"quick": (100_000,), "full": (20_000, 100_000, 400_000)}
+"""Samples of the router's one step, besides the step in expectation."""
+RECORDS: dict[Size, int] = {"quick": 12, "full": 32}
+FIRST = 1 / 60
+"""The first record, as a part of the samples."""
+
+
+@cache
+def scratch(size: Size) -> xr.Dataset:
+    """Phase I of the default laboratory, and at every record Phase II, were it done then (`tried`)."""
+    settings = configured("lab_b", size)
+    learners = [stages.explorers(settings, seed) for seed in range(SEEDS[size])]
+    times, first = followed(settings, learners, settings.explore_samples, RECORDS[size])
+    data = xr.concat(
+        [
+            xr.concat([tried(settings, seed, learner.units, at, BATCHES[size]) for at in rows], "time")
+            for seed, (learner, rows) in enumerate(zip(learners, first, strict=True))
+        ],
+        "seed",
+    )
+    return data.assign_coords(time=times).assign_attrs(settings.model_dump(mode="json"))
+
+
+def followed(
+    settings: ClusterMoeSettings, learners: list[Learner], samples: int, records: int
+) -> tuple[NDArray, Array]:
+    """Learners with the step of Phase I: times of records, and weights (seed, time, expert, unit, dim)."""
+    stops = np.geomspace(FIRST * samples, samples, records)
+    rule = stages.rule(settings, settings.explore_step, learners[0].first.shape[1])
+    course = Course(learners, rule, samples, stops, _weights)
+    course.finish()
+    return course.stops, course.records()["first"]
+
+
+def tried(
+    settings: ClusterMoeSettings, seed: int, units: Units, first: Array, batches: tuple[int, ...] = ()
+) -> xr.Dataset:
+    """Phase II with these experts, by the samples of the router's one step; 0 samples stand for the expectation.
+
+    `seen` (batch, cluster, expert) are routing probabilities, `sharp` the part of the experts that are sharp, `aim` how
+    well they are `aimed`, mean over experts. `size` is the length of the exact router, `miss` how far the others are
+    from it, both as root mean squares over experts.
+    """
+    exact = stages.expected(settings, units, first)
+    steps = [
+        stages.routed(settings.model_copy(update={"router_samples": count}), seed, units, first).theta
+        for count in batches
+    ]
+    seen = np.stack([passing(theta, settings.problem().inputs) for theta in (exact, *steps)])
+    aim = aimed(seen, known(settings, first))
+    return xr.Dataset(
+        {
+            "seen": (("batch", "cluster", "expert"), seen),
+            "sharp": ("batch", sharply(seen).mean(axis=-1)),
+            "aim": ("batch", aim.mean(axis=-1)),
+            "size": np.sqrt(np.mean(np.sum(exact**2, axis=1))),
+            "miss": ("batch", [np.sqrt(np.mean(np.sum((each - exact) ** 2, axis=1))) for each in (exact, *steps)]),
+        },
+        {"batch": [0, *batches]},
+    )
+
+
+def known(settings: ClusterMoeSettings, first: Array) -> Array:
+    """How much of each local task experts know: `1/J sum_j kappa_c^k`, (cluster, expert)."""
+    directions = np.asarray(settings.problem().teacher.directions)[:-1]
+    overlaps = first[..., : directions.shape[1]] @ directions.T
+    return np.mean(np.abs(overlaps) ** settings.exponent, axis=-2).T
+
+
+def aimed(seen: Array, knows: Array) -> Array:
+    """How well experts are routed to the cluster they know more of than others do (Definition 4.7), (..., expert).
+
+    The probability of seeing that cluster minus the mean one of the others: 1 at best, 0 by chance. More than others:
+    the router is `V_m` minus its mean over experts, so that what all know counts for nothing.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.cluster_moe.beyond.exploring import aimed
+    >>> knows = np.array([[0.9, 0.8, 0.0], [0.0, 0.7, 0.1]])
+    >>> aimed(np.array([[1.0, 0.0, 0.75], [0.0, 1.0, 0.25]]), knows).tolist()
+    [1.0, 1.0, -0.5]
+
+    ```
+    """
+    better = np.argmax(knows - knows.mean(axis=-1, keepdims=True), axis=-2)
+    own = np.take_along_axis(seen, np.broadcast_to(better, (*seen.shape[:-2], 1, seen.shape[-1])), axis=-2)[..., 0, :]
+    return own - (seen.sum(axis=-2) - own) / (seen.shape[-2] - 1)
+
+
+def reached(times: NDArray, values: Array, level: float) -> float:
+    """The first of the times from which on values stay at or above a level; nan if there is none."""
+    below = np.flatnonzero(np.asarray(values) < level)
+    start = below[-1] + 1 if len(below) else 0
+    return float(times[start]) if start < len(times) else float("nan")
+
+
+def _weights(learner: Learner) -> dict[str, Any]:
+    return {"first": jnp.asarray(learner.first, float)}

@@ -1,0 +1,86 @@
+"""Numbers of a run computed again by a plain loop: one update after the other, one sample after the other."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.analysis.certificates import Certificate
+from tutelage.analysis.readout import errors
+from tutelage.analysis.routes import Check
+from tutelage.dynamics.spherical import Course, Learner
+from tutelage.papers.cluster_moe import stages
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.trajectory.spherical import watched
+
+SAMPLES = 2000
+"""On how many samples of a phase the two ways are compared."""
+
+
+def certify(settings: ClusterMoeSettings, seeds: list[int], found: dict[str, NDArray]) -> Certificate:
+    """Phases I, III and IV of the first seed, on some of their samples, against loops written in plain NumPy."""
+    seed, rows = seeds[0], []
+    start = stages.explorers(settings, seed)
+    rows.append(_trained("Phase I", settings, start, settings.explore_step))
+    explored = eqx.tree_at(lambda each: each.first, start, jnp.asarray(found["explore/first"][0]))
+    hired = stages.hired(settings, seed, found["router/theta"][0], None if settings.reinitialise else explored)
+    rows.append(_trained("Phase III", settings, hired, settings.step))
+    last = eqx.tree_at(lambda each: each.first, hired, jnp.asarray(found["late/first"][0], settings.precision))
+    rows.append(_read(settings, seed, last))
+    note = f"{SAMPLES} samples of Phases I and III by a plain loop; the error of Phase IV on {SAMPLES} samples."
+    return Certificate(tuple(rows), (note,))
+
+
+def _trained(name: str, settings: ClusterMoeSettings, learner: Learner, step: float) -> Check:
+    """The overlap that differs most between blocks and the loop."""
+    rule = stages.rule(settings, step, learner.first.shape[1])
+    course = Course([learner], rule, SAMPLES, np.array([SAMPLES]), watched(settings.problem()))
+    course.finish()
+    ours = np.asarray(course.learners[0].first, float)
+    plain = looped(learner, SAMPLES, step)
+    worst = np.unravel_index(np.argmax(np.abs(ours - plain)), ours.shape)
+    difference = float(np.abs(ours - plain)[worst])
+    # Rounding errors of some hundred updates, which large steps may multiply.
+    tolerance = 1e-9 if settings.precision == "float64" else 1e-3
+    return Check(f"{name}: a weight", "plain loop", float(ours[worst]), float(plain[worst]), difference, tolerance)
+
+
+def looped(learner: Learner, samples: int, step: float) -> NDArray[np.float64]:
+    """Algorithm 1 word by word: project the gradient, step, normalise."""
+    drawn = learner.stream.samples(0, samples)
+    inputs, labels = np.asarray(drawn.inputs, float), np.asarray(drawn.labels, float)
+    gates = np.ones((samples, len(learner.first)))
+    if learner.theta is not None and learner.router is not None:
+        scores = drawn.inputs @ learner.theta.T.astype(drawn.inputs.dtype)
+        drawn_at = learner.stream.uniforms(0, samples, len(learner.first)).astype(drawn.inputs.dtype)
+        gates = np.asarray(learner.router.chosen(scores, drawn_at), float)
+    first = np.array(learner.first, float)
+    for x, y, seen in zip(inputs, labels, gates, strict=True):
+        for m in np.flatnonzero(seen):
+            pre = first[m] @ x
+            units = learner.units.expert(int(m))
+            slope = np.asarray(units.slope(jnp.asarray(pre)))
+            gradient = (y * np.asarray(units.outgoing) * slope)[:, None] * x
+            gradient -= np.sum(gradient * first[m], axis=1, keepdims=True) * first[m]
+            moved = first[m] + step * gradient
+            first[m] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    return first
+
+
+def _read(settings: ClusterMoeSettings, seed: int, learner: Learner) -> Check:
+    """The mean absolute error of the second layer, with and without the library's sums."""
+    done = stages.read(settings, seed, learner)
+    test = stages.data(settings, seed, stages.TEST)
+    router = stages.final_router(settings)
+    ours = errors(test, done.units, done.first, samples=SAMPLES, theta=learner.theta, router=router).absolute.value
+    drawn = test.samples(0, SAMPLES)
+    assert learner.theta is not None
+    scores = np.asarray(drawn.inputs, float) @ np.asarray(learner.theta).T
+    gates = np.asarray(router.gates(jnp.asarray(scores), test.uniforms(0, SAMPLES, len(learner.first))))
+    total = np.zeros(SAMPLES)
+    for m, rows in enumerate(np.asarray(done.first, float)):
+        pre = np.asarray(drawn.inputs, float) @ rows.T
+        units = done.units.expert(m)
+        total += gates[:, m] * (np.asarray(units.value(jnp.asarray(pre))) @ np.asarray(units.outgoing)) / len(rows)
+    plain = float(np.mean(np.abs(total - np.asarray(drawn.clean, float))))
+    return Check("Phase IV: mean absolute error", "plain loop", ours, plain, abs(ours - plain), 1e-6 * max(plain, 1.0))

@@ -1,0 +1,97 @@
+"""More than two clusters: threshold 0 against the highest scores, with orthogonal means."""
+
+import xarray as xr
+
+from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learnt
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Figure, Size
+
+COUNT = "clusters C"
+
+
+def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
+    """Routers by the number of clusters in expectation, and all phases with SGD for one number (`sgd_...`)."""
+    data, sgd = flown(size), learnt(size)
+    about = {f"sgd_{name}": value for name, value in sgd.attrs.items()}
+    named = sgd.rename({name: f"sgd_{name}" for name in sgd.data_vars}).rename(seed="sgd_seed")
+    return data.merge(named).assign_attrs(data.attrs | about)
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    panels = (
+        _part(dataset, "sharp", "experts that see one cluster, and most of it", "part of the experts"),
+        _part(dataset, "pure", "purity of what experts see", "part of the samples"),
+        _part(dataset, "active", "active experts a sample", "number"),
+        _errors(dataset),
+    )
+    return Sheet("Beyond the paper: more clusters", panels, columns=2, caption=_caption(dataset))
+
+
+def _part(dataset: xr.Dataset, name: str, title: str, label: str) -> Panel:
+    series: list[Series] = []
+    for colour, router in enumerate(dataset["router"].values):
+        values = dataset[name].sel(router=router)
+        low, high = values.min("seed").values, values.max("seed").values
+        series.append(line(values["clusters"], values.mean("seed"), router, colour=colour, low=low, high=high))
+    counts = dataset["clusters"].values
+    if name == "pure":
+        series.append(line(counts, 1 / counts, "1/C, by chance", colour=6, dash="dotted"))
+    top = 1.3 * max(float(dataset[name].max()), 1.0)
+    ends = (float(counts.min()) - 1, float(counts.max()) + 1)
+    return Panel(title, COUNT, label, tuple(series), xlim=ends, ylim=(-0.02, top))
+
+
+def _errors(dataset: xr.Dataset) -> Panel:
+    """A point for each router, over the error of saying 0."""
+    values = dataset["sgd_error"] / dataset["sgd_zero"]
+    points = tuple(
+        line(
+            dataset["sgd_pure"].sel(router=router), values.sel(router=router), str(router), kind="points", colour=colour
+        )
+        for colour, router in enumerate(dataset["router"].values)
+    )
+    about = dataset.attrs
+    return Panel(f"error after Phase IV, SGD, C = {about['sgd_clusters']}, d = {about['sgd_dim']}", "purity",
+                 "over that of saying 0", points, xlim=(0.3, 1.05), ylim=(0.0, 1.4))  # fmt: skip
+
+
+def _caption(dataset: xr.Dataset) -> str:
+    about, mean = dataset.attrs, dataset.mean(["seed", "sgd_seed"])
+    told = ". ".join(
+        f"C = {count}: sharp {_each(mean['sharp'].sel(clusters=count))}; pure {_each(mean['pure'].sel(clusters=count))}"
+        for count in mean["clusters"].values
+    )
+    routers = ", ".join(map(str, mean["router"].values)).capitalize()
+    return (
+        f"Orthogonal means at distance 3. Population flow of Phase I and expected router at d = {_many(about['dim'])}, "
+        f"{about['experts']} experts, {dataset.sizes['seed']} seeds (mean and range), {SAMPLES} samples of scores a "
+        f"cluster. {routers}: {told}. Purity: the part of the samples seen by an expert that are of the "
+        "cluster it sees most. With two clusters whose tasks have opposite signs an expert knows more of one and less "
+        "of the other. With more clusters it knows more than the mean expert of several, and threshold 0 sends it all "
+        f"of these; the highest scores still tell them apart. SGD, C = {about['sgd_clusters']}, d = {about['sgd_dim']}, "
+        f"{dataset.sizes['sgd_seed']} seeds, {_many(about['sgd_explore_samples'])} samples of Phase I and "
+        f"{_many(about['sgd_samples'] + about['sgd_late_samples'])} of Phase III: sharp {_each(mean['sgd_sharp'])}; "
+        f"pure {_each(mean['sgd_pure'])}; idle samples {_each(mean['sgd_idle'])}; experts that know a local and the "
+        f"global task {_each(mean['sgd_known'])}; error {_each(mean['sgd_error'])} "
+        f"(saying 0: {float(mean['sgd_zero']):.2f})."
+        f"{_lesson(mean['sgd_error'])}"
+    )
+
+
+def _lesson(errors: xr.DataArray) -> str:
+    """Said where it is so."""
+    if float(errors.sel(router="top 1")) <= float(errors.min()):
+        return ""
+    return " Purity is not all: an expert that is alone with its samples must know all of their tasks by itself."
+
+
+def _each(values: xr.DataArray) -> str:
+    return ", ".join(f"{float(value):.2f}" for value in values.values)
+
+
+def _many(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
+
+
+FIGURE = Figure("beyond_clusters", "More than two clusters", compute, sheet, ours=True)

@@ -1,0 +1,121 @@
+"""How long weak recovery takes, against the dimension."""
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.papers.cluster_moe.passages import (
+    DIMS,
+    NEURONS,
+    SCALE,
+    STRONG,
+    WEAK,
+    K,
+    foretold,
+    passage,
+)
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Figure, Size
+
+GREY = 6
+
+
+def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
+    """Samples to the two levels (dim, neuron), infinite where they were not reached."""
+    dims = DIMS[size]
+    found = [passage(dim) for dim in dims]
+    return xr.Dataset(
+        {
+            "weak": (("dim", "neuron"), np.stack([each.weak for each in found])),
+            "strong": (("dim", "neuron"), np.stack([each.strong for each in found])),
+        },
+        {"dim": list(dims)},
+    )
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    return Sheet(
+        "Time of weak recovery, against the dimension",
+        (_times(dataset), _ratios(dataset)),
+        columns=2,
+        caption=_caption(dataset),
+    )
+
+
+def _quartiles(dataset: xr.Dataset, name: str) -> np.ndarray:
+    """Lower quartile, median and upper quartile over neurons (3, dim); those above the horizon are nan."""
+    values = np.sort(dataset[name].values, axis=1)
+    count = values.shape[1]
+    found = np.stack([values[:, count // 4], values[:, count // 2], values[:, (3 * count) // 4]])
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _fine(dataset: xr.Dataset) -> np.ndarray:
+    dims = dataset["dim"].values
+    return np.geomspace(dims[0], dims[-1], 60)
+
+
+def _times(dataset: xr.Dataset) -> Panel:
+    dims, (low, mid, high) = dataset["dim"].values, _quartiles(dataset, "weak")
+    fine = _fine(dataset)
+    told = np.array([foretold(float(d), WEAK) for d in fine])
+    return Panel(
+        f"time to the overlap {WEAK:g}",
+        "dimension d",
+        "samples",
+        (
+            line(dims, mid, "chain: median and quartiles", kind="points", low=low, high=high, colour=0),
+            line(fine, told, "without noise", colour=1),
+            line(
+                fine,
+                mid[-1] * (fine / dims[-1]) ** (K - 1),
+                f"$d^{{k-1}} = d^{K - 1}$, through the last point",
+                dash="dashed",
+                colour=GREY,
+            ),
+        ),
+        xscale="log",
+        yscale="log",
+    )
+
+
+def _ratios(dataset: xr.Dataset) -> Panel:
+    dims, fine = dataset["dim"].values, _fine(dataset)
+    later = np.where(np.isfinite(dataset["strong"]), dataset["strong"], np.nan) - dataset["weak"].values
+    weak = _quartiles(dataset, "weak")[1]
+    ratio = np.nanmedian(later, axis=1) / weak
+    told = np.array([foretold(float(d), STRONG) / foretold(float(d), WEAK) - 1 for d in fine])
+    return Panel(
+        f"time from {WEAK:g} to {STRONG:g}, over that before",
+        "dimension d",
+        "ratio of medians",
+        (
+            line(dims, ratio, "chain", kind="points", colour=0),
+            line(fine, told, "without noise", colour=1),
+            line(
+                fine,
+                ratio[-1] * (fine / dims[-1]) ** (-(K - 2) / 2),
+                f"$d^{{-(k-2)/2}} = d^{{-{(K - 2) // 2}}}$, through the last point",
+                dash="dashed",
+                colour=GREY,
+            ),
+        ),
+        xscale="log",
+        yscale="log",
+    )
+
+
+def _caption(dataset: xr.Dataset) -> str:
+    dims, mid = dataset["dim"].values, _quartiles(dataset, "weak")[1]
+    slope = np.polyfit(np.log(dims), np.log(mid), 1)[0]
+    told = ", ".join(f"{t:.3g} (d = {d})" for t, d in zip(mid, dims, strict=True))
+    lost = int(np.sum(~np.isfinite(dataset["weak"].values)))
+    return (
+        f"{NEURONS} independent neurons a dimension, unit h_4, two antipodal clusters with rho = 3, start 2/sqrt(d) on "
+        f"one local task, step {SCALE:g} d^-2; exact in law. Median samples to {WEAK:g}: {told}; log-log slope "
+        f"{slope:.2f}, and k - 1 = {K - 1}. {lost} neurons in all had not passed when the run was ended. The start is "
+        f"{2 / np.sqrt(dims[0]):.2f} at d = {dims[0]}, which bends the line without noise."
+    )
+
+
+FIGURE = Figure("hitting", "Time of weak recovery against the dimension", compute, sheet, ours=True)

@@ -1,0 +1,85 @@
+"""Overlaps through all phases, of experts and of the vanilla network, on one axis of samples."""
+
+import numpy as np
+import xarray as xr
+
+from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.papers.cluster_moe.learnt import explored, grown, tasks
+from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Figure, Size
+
+KINDS = {"own": "own local task", "shared": "global task", "other": "other local task"}
+
+
+def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
+    """The largest |overlap| of each expert's neurons by kind of task, and of the vanilla neurons by task."""
+    return read_off(laboratory("lab_b", size), configured("lab_b", size))
+
+
+def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
+    """The same from any run."""
+    one, two = explored(data), grown(data)
+    best = np.abs(data["vanilla_overlap"].sel(row=tasks(data))).max("vanilla_unit")
+    found = {f"explore_{name}": one[name] for name in KINDS} | {f"expert_{name}": two[name] for name in KINDS}
+    found |= {"vanilla": best, "sharp": data["sharp"]}
+    about = {name: getattr(settings, name) for name in ("dim", "radius", "width", "explore_width", "vanilla_width")}
+    about |= {"begin": settings.explore_samples, "drop": settings.explore_samples + settings.samples}
+    return xr.Dataset(found).assign_attrs(about | {"end": about["drop"] + settings.late_samples})
+
+
+def sheet(dataset: xr.Dataset) -> Sheet:
+    about, sharp = dataset.attrs, int(dataset["sharp"].sum())
+    last = dataset["vanilla"].isel(vanilla_time=-1).sel(row="wg").values
+    caption = (
+        f"d = {about['dim']}, rho = {about['radius']:g}, {dataset.sizes['seed']} seeds. Left: the largest |overlap| of "
+        f"an expert's neurons ({about['explore_width']}, after Phase II {about['width']} drawn anew) with the task of "
+        "the cluster that it sees most after Phase II, with the global task and with the other local one; median and "
+        f"quartiles of the {sharp} experts that are routed sharply; the router is learnt where Phase III "
+        f"begins. Right: the largest |overlap| of the {about['vanilla_width']} neurons of a network without a "
+        "router on the same samples, median and quartiles of "
+        f"seeds. Experts recover the global task; the vanilla network does not: it ends with at most {last.max():.2f}."
+    )
+    return Sheet("Training through the phases", (_experts(dataset), _vanilla(dataset)), caption=caption)
+
+
+def _marks(dataset: xr.Dataset) -> tuple[Mark, ...]:
+    return (Mark("Phase III", at=dataset.attrs["begin"] / 1e6), Mark("smaller step", at=dataset.attrs["drop"] / 1e6))
+
+
+def _experts(dataset: xr.Dataset) -> Panel:
+    sharp, series = dataset["sharp"].values.astype(bool), []
+    for colour, (kind, name) in enumerate(KINDS.items()):
+        for phase, before in (("explore", 0.0), ("expert", dataset.attrs["begin"])):
+            seen = dataset[f"{phase}_{kind}"].transpose("seed", "expert", f"{phase}_time").values[sharp]
+            times = before + dataset[f"{phase}_time"].values
+            series.append(_band(times, seen, name if phase == "explore" else "", colour))
+    return _panel("Mixture: experts that are routed sharply", series, dataset)
+
+
+def _vanilla(dataset: xr.Dataset) -> Panel:
+    times, series = dataset["vanilla_time"].values, []
+    for name, label, colour in (("w1", "local task 1", 0), ("w2", "local task 2", 5), ("wg", "global task", 1)):
+        seen = dataset["vanilla"].sel(row=name).transpose("seed", "vanilla_time").values
+        series.append(_band(times, seen, label, colour))
+    return _panel("Network without a router", series, dataset)
+
+
+def _band(times: np.ndarray, seen: np.ndarray, label: str, colour: int) -> Series:
+    low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75), axis=0)
+    return line(times / 1e6, middle, label, colour=colour, low=low, high=high)
+
+
+def _panel(title: str, series: list[Series], dataset: xr.Dataset) -> Panel:
+    return Panel(
+        title,
+        "samples (millions)",
+        "largest |overlap|",
+        tuple(series),
+        marks=_marks(dataset),
+        xlim=(0.0, dataset.attrs["end"] / 1e6),
+        ylim=(0.0, 1.12),
+    )
+
+
+FIGURE = Figure("training", "Overlaps through the phases", compute, sheet, ours=True)

@@ -1,0 +1,205 @@
+"""Single neurons in law, by the chain, made once for claims and figures: when they pass a level, and where they settle.
+
+All neurons of one run start at the same place, with one overlap; the median is over the samples they see.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import quad
+
+from tutelage.dynamics.chain import in_basis, walk
+from tutelage.oracle.balance import Balance
+from tutelage.papers.cluster_moe import races
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Size
+from tutelage.problem.activations import activation
+from tutelage.problem.clusters import Clustered, Tasks, antipodal
+from tutelage.problem.units import Experts, Units
+
+Array = NDArray[np.float64]
+
+K = 4
+RATE = 0.5  # alpha_4 beta_4/C of the unit h_4
+SCALE = 0.15  # of the step, times d^(-k/2)
+WEAK, STRONG = 0.5, 0.75
+"""The levels a_2 of weak recovery and 1 - a_2 of the next stage."""
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 96), "full": (32, 64, 128, 256)}
+NEURONS = 16
+PATIENCE = 2.5  # times the predicted time, after which a neuron is given up
+
+
+class Passage(NamedTuple):
+    """Samples to the two levels, of each neuron, infinite if not reached; and what the noiseless equation says."""
+
+    weak: Array
+    strong: Array
+    foretold_weak: float
+    foretold_strong: float
+
+
+@cache
+def passage(dim: int) -> Passage:
+    """Neurons `h_4` from the overlap 2/sqrt(d) with the first task, step 0.15 d^-2 (Lemma C.6's order)."""
+    step, start = step_of(dim), start_of(dim)
+    told = foretold(dim, WEAK), foretold(dim, STRONG)
+    found = walk(
+        problem(dim),
+        _polynomial(K, NEURONS),
+        np.tile([start, 0, 0, 0, 0], (NEURONS, 1)),
+        step=step,
+        samples=int(PATIENCE * told[1]),
+        levels=(WEAK, STRONG),
+        until=(0,),
+        seed=dim,
+    )
+    return Passage(found.hits[0, :, 0], found.hits[1, :, 0], *told)
+
+
+def step_of(dim: float) -> float:
+    return SCALE * dim ** (-K / 2)
+
+
+def start_of(dim: float) -> float:
+    return 2 / float(np.sqrt(dim))
+
+
+def foretold(dim: float, level: float) -> float:
+    """Samples to a level by `d kappa/dt = step k rate kappa^(k-1) (1 - kappa^2)`, without noise."""
+    whole, _ = quad(_pace, start_of(dim), level)
+    return whole / (step_of(dim) * K * RATE)
+
+
+def _pace(kappa: float) -> float:
+    return 1 / (kappa ** (K - 1) * (1 - kappa**2))
+
+
+def problem(dim: int) -> Clustered:
+    """Two antipodal clusters with `h_4`, `-h_4`, and `h_4` between them."""
+    return ClusterMoeSettings(dim=dim).problem()
+
+
+def _polynomial(order: int, count: int) -> Units:
+    return Units(jnp.ones(count), jnp.zeros(count), jnp.ones((count, 1)), lowest=order)
+
+
+# Where neurons settle.
+
+HALF = float(np.sqrt(0.5))
+STEPS: dict[Size, tuple[float, ...]] = {"quick": (1.0, 0.5), "full": (2.0, 1.0, 0.5, 0.25, 0.125)}
+"""Steps, over the first of each case."""
+
+
+class Case(NamedTuple):
+    """A neuron that begins on a task: in what dimension, with what unit and step, and what it receives."""
+
+    name: str
+    dim: int
+    order: int
+    """Of the polynomial unit `h_order`; 0 for ReLU."""
+    bias: float
+    step: float
+    served: tuple[float, float]
+    task: int
+
+
+CASES = (
+    Case("ReLU, b = -1, both clusters, d = 200", 200, 0, -1.0, 2.5e-4, (0.5, 0.5), 1),
+    Case("h_3, own cluster only, d = 50", 50, 3, 0.0, 4e-5, (1.0, 0.0), 0),
+)
+
+
+class Settled(NamedTuple):
+    """Alignments: the mean of the chain over its second half, its standard error over neurons, and the predictions."""
+
+    measured: float
+    error: float
+    foretold: float
+    near_one: float
+
+
+def taught(case: Case) -> Clustered:
+    """The paper's teacher with local tasks of unit size, `(h_3+h_5)/sqrt(2)` and `(h_3+h_4)/sqrt(2)`, and `h_3`."""
+    tasks = Tasks([{3: HALF, 5: HALF}, {3: HALF, 4: HALF}], {3: 1.0}, (1.0, -1.0))
+    return Clustered(antipodal(case.dim, 3.0), tasks)
+
+
+def units_of(case: Case, count: int) -> Units:
+    if case.order:
+        return _polynomial(case.order, count)
+    return Units(jnp.ones(count), jnp.full(count, case.bias), kind=activation("relu"))
+
+
+def balance_of(case: Case) -> Balance:
+    return Balance(taught(case), units_of(case, 1), case.task, case.served)
+
+
+@cache
+def settled(case: Case, step: float, relaxations: float = 8.0, count: int = NEURONS) -> Settled:
+    """The chain from full alignment, through some relaxation times of the linear law near 1."""
+    balance = balance_of(case)
+    pull = float(balance.drift(0.95)[0]) / (1 - 0.95**2)
+    samples = int(relaxations / (2 * step * pull))
+    start = np.tile(np.eye(5)[case.task], (count, 1))
+    found = walk(
+        taught(case),
+        units_of(case, count),
+        start,
+        step=step,
+        samples=samples,
+        records=40,
+        served=case.served,
+        seed=case.dim,
+    )
+    seen = found.overlaps[len(found.times) // 2 :, :, case.task].mean(0)
+    error = float(seen.std(ddof=1) / np.sqrt(count))
+    return Settled(float(seen.mean()), error, float(balance.stationary(step)[0]), float(balance.near_one(step)[0]))
+
+
+# Who wins in an expert.
+
+EXPERTS: dict[Size, int] = {"quick": 24, "full": 200}
+WIDTH = 4
+EXPLORE_STEP = 3e-4
+
+
+class Won(NamedTuple):
+    """Of each expert whose race has ended: who won, and who was foretold by the race and by Definition 4.7."""
+
+    seen: races.Professionals
+    race: races.Professionals
+    printed: races.Professionals
+    lost: int
+    """Experts in which no neuron has passed in time."""
+
+
+@cache
+def won(experts: int, samples: int = 250_000) -> Won:
+    """Experts of the default laboratory (d = 30, ReLU), whose neurons here see samples of their own."""
+    settings = ClusterMoeSettings()
+    about, draw = settings.problem(), np.random.default_rng([2027, 7])
+    rows = in_basis(about.frame)
+    law = Experts(experts, WIDTH, "relu")
+    units, start = law.units(draw), law.overlaps(draw, settings.dim, rows.shape[1]) @ rows.T
+    scores = races.scores(races.rates(about, units, start), start, K)
+    flat = Units(units.outgoing.ravel(), units.bias.ravel(), kind=units.kind)
+    clusters = settings.clusters
+    found = walk(
+        about,
+        flat,
+        start.reshape(-1, start.shape[-1]),
+        step=EXPLORE_STEP,
+        samples=samples,
+        levels=(WEAK,),
+        until=tuple(range(clusters)),
+        seed=7,
+    )
+    hits = found.hits[0].reshape(*start.shape)[..., :clusters]
+    # Some start above the level at d = 30: they have won at time 0.
+    ended = np.isfinite(hits).any((1, 2))
+    seen = races.professionals(-hits[ended], clusters)
+    foretold = races.race_professionals(scores[ended], clusters), races.professionals(start[ended], clusters)
+    return Won(seen, *foretold, int(np.sum(~ended)))

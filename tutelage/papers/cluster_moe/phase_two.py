@@ -1,0 +1,101 @@
+"""Runs of Phase II with planted experts, made once for claims and figures.
+
+Every expert has one unit of overlap `KAPPA` with a local task, in turn; the others are as drawn.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage.dynamics.routing import Routed, route
+from tutelage.dynamics.streams import Stream, stream
+from tutelage.oracle.routing import population
+from tutelage.papers.cluster_moe.planted import planted
+from tutelage.papers.paper import Size
+from tutelage.problem.outputs import outputs
+from tutelage.problem.routers import Top1
+from tutelage.problem.units import Units
+
+Array = NDArray[np.float64]
+
+DIM, KAPPA = 30, 0.9
+COUNTS: dict[Size, tuple[int, ...]] = {
+    "quick": (2_500, 10_000, 40_000, 160_000),
+    "full": (2_500, 10_000, 40_000, 160_000, 640_000),
+}
+"""Samples of the one step."""
+BUDGET: dict[Size, int] = {"quick": 320_000, "full": 2_560_000}
+"""Samples for each of these numbers together: the fewer a step has, the more steps are looked at."""
+BATCH, STEPS, STEP, RECORDS = 1024, 200, 3.0, 100
+"""Samples of each of many steps, their number, the learning rate, and how many steps are recorded."""
+_PHASE = 2
+
+
+@cache
+def expected() -> Array:
+    """The router after one step in expectation, (expert, dim)."""
+    lab = planted(DIM, KAPPA)
+    return population(lab.problem, lab.units, lab.first)
+
+
+@cache
+def one_step(samples: int, rao_blackwell: bool, seed: int, block: int = 0) -> Array:
+    """The router after one step on a stretch of a stream; `block` numbers the stretches."""
+    lab = planted(DIM, KAPPA)
+    data = stream(lab.problem, seed, _PHASE)
+    return route(
+        data, lab.units, lab.first, samples=samples, rao_blackwell=rao_blackwell, begin=block * samples, record=()
+    ).theta
+
+
+class Misses(NamedTuple):
+    """The root mean square of `|theta - expected|` over stretches, its standard error, and the number of stretches."""
+
+    value: Array
+    error: Array
+    runs: NDArray[np.int64]
+
+
+def misses(size: Size, rao_blackwell: bool) -> Misses:
+    """For each number of samples in `COUNTS`, each with a stream of its own."""
+    squares = [
+        np.array(
+            [
+                np.sum((one_step(samples, rao_blackwell, seed, block) - expected()) ** 2)
+                for block in range(max(BUDGET[size] // samples, 2))
+            ]
+        )
+        for seed, samples in enumerate(COUNTS[size])
+    ]
+    value = np.sqrt([each.mean() for each in squares])
+    error = np.array([each.std(ddof=1) / np.sqrt(len(each)) for each in squares]) / (2 * value)
+    return Misses(value, error, np.array([len(each) for each in squares]))
+
+
+@cache
+def batch(samples: int) -> tuple[Array, Array, Array]:
+    """Inputs, labels, and what every expert says about them."""
+    lab = planted(DIM, KAPPA)
+    inputs, labels, said = _batch(stream(lab.problem, 0, _PHASE), lab.units, lab.first, samples)
+    return np.asarray(inputs), np.asarray(labels), np.asarray(said)
+
+
+@eqx.filter_jit
+def _batch(data: Stream, units: Units, first: Array, samples: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    drawn = data.samples(0, samples)
+    return drawn.inputs, drawn.labels, outputs(units, first, drawn.inputs)
+
+
+@cache
+def many_steps(noise: float, balance: float) -> Routed:
+    """A router trained far beyond one step, from zero, with two planted units an expert."""
+    lab = planted(DIM, KAPPA, each=2)
+    record = np.unique(np.linspace(0, STEPS, RECORDS).round().astype(int))
+    return route(
+        stream(lab.problem, 0, _PHASE), lab.units, lab.first, samples=BATCH, steps=STEPS, step=STEP,
+        router=Top1(noise), balance=balance, chunk=BATCH, record=tuple(record.tolist()),
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Sets of settings by name: two laboratories, the paper's experiment, and its Example 4.1."""
+
+from typing import Any
+
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+
+_ROOT = 0.5**0.5
+
+# What the paper says about its experiment (Section 5): sizes, tasks and lengths.
+STATED: dict[str, Any] = {
+    "dim": 200,
+    "experts": 8,
+    "width": 500,
+    "local": ({3: 1.0, 5: 1.0}, {3: 1.0, 4: 1.0}),
+    "shared": {3: 1.0},
+    "explore_samples": 3_500_000,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "lab_a": {
+        "dim": 50,
+        "local": ({3: _ROOT, 5: _ROOT}, {3: _ROOT, 4: _ROOT}),
+        "shared": {3: 1.0},
+        "activation": "polynomial",
+        "explore_step": 1.5e-4,
+        "explore_samples": 2_000_000,
+        "router_samples": 200_000,
+        "step": 4e-5,
+        "samples": 2_500_000,
+        "late_step": 1e-5,
+        "late_samples": 500_000,
+    },
+    "lab_b": {},
+    "paper_fig1": STATED
+    | {
+        "activation": "polynomial",
+        "explore_step": 4e-5,
+        "router_samples": 400_000,
+        "step": 2e-5,
+        "samples": 8_000_000,
+        "late_step": 2e-6,
+        "late_samples": 2_000_000,
+        "vanilla_width": 500,
+    },
+    "example_4_1": {
+        "dim": 10_000,
+        "local": ({6: 1.0}, {6: -1.0}),
+        "shared": {6: 1.0},
+        "activation": "polynomial",
+        "vanilla_width": 800,
+    },
+}
+
+
+def unstated(settings: ClusterMoeSettings) -> list[str]:
+    """A warning for settings that are the paper's experiment: what the paper does not state, and what is used here."""
+    mine = settings.model_dump()
+    if any(mine[name] != value for name, value in STATED.items()):
+        return []
+    kind = "random polynomials a eps h_3" if settings.activation == "polynomial" else settings.activation
+    return [
+        "The paper does not state all of its experiment. Used here: tasks in h_i = He_i/sqrt(i!), "
+        f"s = {settings.interference}, noise {settings.noise:g}, {settings.means} means at distance "
+        f"{settings.radius:g}, {kind}, biases up to {settings.bias:g}, {settings.explore_width} neurons an expert in "
+        f"Phases I and II, effective steps {settings.explore_step:g}, {settings.step:g} and {settings.late_step:g} "
+        f"(learning rate 1 with single samples forgets what is learnt), {settings.router_steps} router step of "
+        f"{settings.router_samples} samples, and all of Phase IV. k = 3 is odd and E f^2 is not 1: the paper's own "
+        "assumptions do not hold."
+    ]

@@ -1,0 +1,65 @@
+"""How the error falls with the experts' width and with the samples of Phase IV: second layers fitted again.
+
+Neurons do not meet in Phase III, where the loss is the correlation. So the first neurons of an expert are an expert of
+that width.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from tutelage.dynamics.spherical import Learner
+from tutelage.papers.cluster_moe import stages
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+
+PARTS = (4, 2, 1)
+"""Widths are those of the run over these."""
+BATCHES = (16, 4, 1)
+
+
+def learnt(settings: ClusterMoeSettings, data: xr.Dataset, number: int) -> Learner:
+    """The experts of a run's seed (by its place) after Phase III."""
+    seed = int(data["seed"].values[number])
+    learner = stages.hired(settings, seed, data["router"].values[number])
+    return eqx.tree_at(lambda each: each.first, learner, jnp.asarray(data["weights"].values[number]))
+
+
+def by_width(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
+    """Mean absolute errors (seed, width)."""
+    widths = [settings.width // part for part in PARTS]
+    rows = []
+    for number, seed in enumerate(map(int, data["seed"].values)):
+        learner = learnt(settings, data, number)
+        done = stages.read(settings, seed, learner)
+        found = [done.errors if width == settings.width else _narrow(settings, seed, done, width, learner).errors
+                 for width in widths]  # fmt: skip
+        rows.append([each.absolute.value for each in found])
+    return xr.DataArray(rows, dims=("seed", "width"), coords={"width": widths})
+
+
+def _narrow(settings: ClusterMoeSettings, seed: int, done: stages.Read, width: int, learner: Learner) -> stages.Read:
+    units = jax.tree.map(lambda leaf: leaf[:, :width], done.units)
+    return stages.reread(settings, seed, units, done.first[:, :width], learner.theta)
+
+
+def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
+    """Mean absolute errors (seed, samples)."""
+    counts = [settings.ridge_samples // part for part in BATCHES]
+    rows = [
+        [
+            stages.read(settings.model_copy(update={"ridge_samples": count}), seed, learnt(settings, data, number))
+            .errors.absolute.value
+            for count in counts
+        ]
+        for number, seed in enumerate(map(int, data["seed"].values))
+    ]  # fmt: skip
+    return xr.DataArray(rows, dims=("seed", "samples"), coords={"samples": counts})
+
+
+def slopes(errors: xr.DataArray) -> NDArray[np.float64]:
+    """Of log error against the log of the second axis, for each seed."""
+    x = np.log(errors[errors.dims[1]].values.astype(float))
+    return np.array([np.polyfit(x, np.log(row), 1)[0] for row in errors.values])

@@ -1,0 +1,299 @@
+"""The population side of Example 4.1 and Theorem 4.3: what the neurons of a network without a router learn.
+
+Theorem 4.3 says that no neuron learns the global task. Its proof takes for granted that a neuron's overlap with some
+learnable local task is of order `d^-1/2` (Lemma B.9). A fraction of about `d^{-|C_j|/(2(k-2))}` of the neurons starts
+with less, and with ReLU these go to the global task: see `predicted_exponent`.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage.dynamics.overlaps import OverlapFlow, flow_overlaps, initial
+from tutelage.oracle.clustered import ClusterOracle
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.paper import Size
+from tutelage.problem.units import Experts, Units
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+LEARNT = 0.5  # an overlap from which on a task counts as learnt; neurons then go on to their end points
+PATIENCE = 1e14  # the time given to a race, in units of d^((k-2)/2), the time of a typical start
+RTOL = 1e-6  # of a step; which task wins does not change with 1e-8
+RECORDS = 32  # of every race, so that all races of one kind share a compiled program
+WIDTH = 800  # neurons of a race in the claims
+DIMS: dict[Size, tuple[int, ...]] = {
+    "quick": (10**2, 10**3, 10**4, 10**5),
+    "full": (10**2, 10**3, 10**4, 10**5, 10**6),
+}
+ROUNDS: dict[Size, int] = {"quick": 1, "full": 10}  # races of `WIDTH` neurons at each dimension
+
+
+def example(dim: int, *, exponent: int = 6, clusters: int = 2, **changes: Any) -> ClusterMoeSettings:
+    """Example 4.1 with `h_k` for `He_k`: `f_c = (-1)^c h_k`, `g = h_k`, `s = (1, -1, 0, ...)`; ReLU unless changed.
+
+    ```python
+    >>> from tutelage.papers.cluster_moe.vanilla import example
+    >>> example(10**4, clusters=3).interference
+    (1.0, -1.0, 0.0)
+
+    ```
+    """
+    values: dict[str, Any] = {
+        "dim": dim,
+        "radius": 1.0,
+        "means": "orthogonal",
+        "local": tuple({exponent: (-1.0) ** c} for c in range(clusters)),
+        "shared": {exponent: 1.0},
+        "interference": (1.0, -1.0, *[0.0] * (clusters - 2)),
+        "bias": 0.6,
+    }
+    return ClusterMoeSettings(**values | changes)
+
+
+PROTECTED: dict[str, Any] = {"activation": "polynomial", "radius": 3.0, "bias": 0.0}
+"""Changes of `example` to `a h_k`, whose coefficient of order k does not depend on the shift: nothing drives `xi`."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """Neurons of a vanilla network from random starts, each to its end.
+
+    - `start` (unit, row), `rates` (unit, task): while overlaps are small, `d|o_i|/dt = k rates_i |o_i|^(k-1)`.
+    - `flow`: what became of them, with axes (unit, ...) and records (record, unit, row).
+    """
+
+    dim: int
+    exponent: int
+    units: Units
+    start: Numbers
+    rates: Numbers
+    flow: OverlapFlow
+
+    @property
+    def clusters(self) -> int:
+        return self.rates.shape[1] - 1
+
+    @property
+    def learnable(self) -> Flags:
+        """`C_j` of Definition B.8 as a table (unit, cluster): `beta_{c,k} alpha_k(b + rho nu_c) > 0` at the start."""
+        return self.rates[:, :-1] > 0
+
+    @property
+    def shared(self) -> Flags:
+        """Which neurons end on the global task."""
+        return np.abs(self.flow.final[:, self.clusters]) > LEARNT
+
+    @property
+    def local(self) -> Flags:
+        """Which neurons end on a local task."""
+        return np.abs(self.flow.final[:, : self.clusters]).max(-1) > LEARNT
+
+    @property
+    def highest(self) -> Numbers:
+        """`sup_t |xi| sqrt(d)` of each neuron."""
+        return self.flow.largest[:, self.clusters] * np.sqrt(self.dim)
+
+    @property
+    def favourite(self) -> NDArray[np.int64]:
+        """The task that wins the race by its start: the largest `rates_i |o_i|^(k-2)`; the last is the global one."""
+        tasks = np.abs(self.start[:, : self.clusters + 1])
+        return np.argmax(self.rates * tasks ** (self.exponent - 2), axis=-1)
+
+
+def coefficients(oracle: ClusterOracle, units: Units, overlaps: ArrayLike, count: int) -> Numbers:
+    """`alpha_i(b + rho nu_c)` (unit, cluster, order) for orders below `count`."""
+    return np.asarray(_coefficients(oracle, units, jnp.asarray(overlaps), count))
+
+
+@eqx.filter_jit
+def _coefficients(oracle: ClusterOracle, units: Units, overlaps: Array, count: int) -> Array:
+    return oracle.coefficients(units, overlaps, count)
+
+
+@eqx.filter_jit
+def _rates(oracle: ClusterOracle, units: Units, overlaps: Array, exponent: int) -> Array:
+    return oracle.rates(units, overlaps, exponent)
+
+
+def race(
+    settings: ClusterMoeSettings,
+    count: int = WIDTH,
+    seed: int = 0,
+    *,
+    threshold: float = LEARNT,
+    served: tuple[float, ...] | None = None,
+) -> Race:
+    """`count` neurons of a vanilla network with these settings, by exact population flow; kept once made.
+
+    `served`: other probabilities of the clusters, such as (1, 0) for an expert that is sent the first one only.
+    """
+    return _race(settings.model_dump_json(), count, seed, threshold, served)
+
+
+@functools.cache
+def _race(key: str, count: int, seed: int, threshold: float, served: tuple[float, ...] | None) -> Race:
+    settings = ClusterMoeSettings.model_validate_json(key)
+    oracle, units, start = begun(settings, count, seed, served)
+    flow = flown(settings, oracle, units, start, threshold=threshold)
+    k = settings.exponent
+    return Race(settings.dim, k, units, start, np.asarray(_rates(oracle, units, jnp.asarray(start), k)), flow)
+
+
+def flown(
+    settings: ClusterMoeSettings, oracle: ClusterOracle, units: Units, start: Numbers, **options: Any
+) -> OverlapFlow:
+    """`flow_overlaps` until `horizon`, always with `RECORDS` records: in logarithmic time if not told otherwise."""
+    until = horizon(settings)
+    given: dict[str, Any] = {"times": np.geomspace(1.0, until, RECORDS), "rtol": RTOL} | options
+    return flow_overlaps(oracle, units, start, until, **given)
+
+
+def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tuple[Flags, Numbers]:
+    """Lemma B.14's time `t_Delta`, when a learnable overlap reaches `d^(-1/4 - 1/(8k))`, and what follows it.
+
+    Which neurons reach it and end on a local task; and the overlaps (record, unit, row) of all at `RECORDS` times from
+    `t_Delta` on, dense where the task is learnt.
+    """
+    return _after(settings.model_dump_json(), count, seed)
+
+
+@functools.cache
+def _after(key: str, count: int, seed: int) -> tuple[Flags, Numbers]:
+    settings = ClusterMoeSettings.model_validate_json(key)
+    oracle, units, start = begun(settings, count, seed)
+    ended = race(settings, count, seed)
+    halt = np.zeros(start.shape, bool)
+    halt[:, : ended.clusters] = ended.learnable
+    first = flown(settings, oracle, units, start, threshold=level(settings), halt=halt)
+    second = flown(settings, oracle, units, first.final)
+    took = np.min(second.crossed[:, : ended.clusters], axis=-1)
+    reached = np.any(halt & np.isfinite(first.crossed), axis=-1)
+    grid = np.concatenate([1 - np.geomspace(1, 1e-3, RECORDS - 12), 1 + np.geomspace(1e-3, 1e3, 12)])
+    times = np.minimum(grid[:, None] * np.where(np.isfinite(took), took, 1.0), horizon(settings))
+    return reached & ended.local, flown(settings, oracle, units, first.final, times=times).overlaps
+
+
+def level(settings: ClusterMoeSettings) -> float:
+    """`d^(-1/4 - 1/(8k))`, from which on a learnable overlap blocks the others (Lemmas B.14 and B.15)."""
+    return float(settings.dim) ** (-1 / 4 - 1 / (8 * settings.exponent))
+
+
+def begun(
+    settings: ClusterMoeSettings, count: int, seed: int = 0, served: tuple[float, ...] | None = None
+) -> tuple[ClusterOracle, Units, Numbers]:
+    """The oracle, neurons and their overlaps at the start."""
+    problem = settings.problem()
+    draw = np.random.default_rng([2027, 4, seed])
+    units, start = initial(problem, Experts(1, count, settings.kind, settings.bias), draw)
+    oracle = ClusterOracle(problem)
+    return oracle if served is None else oracle.served(jnp.asarray(served)), units.expert(0), start[0]
+
+
+def horizon(settings: ClusterMoeSettings) -> float:
+    """The time given to a race: typical neurons need `d^((k-2)/2)`, the most unlucky of a thousand 10^12 of these."""
+    return PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
+
+
+def destined(found: Race, cluster: int = 0, margin: float = 0.1) -> tuple[Flags, Flags]:
+    """`J_c` and `J_g` of Definition C.18 for an expert that is sent one cluster, by the starts alone.
+
+    `w.w_c >= d^-1/2` and `|beta_(c,k)| (w.w_c)^(k-2) (1 - margin) >= |s_c gamma_k| |w.w_g|^(k-2)`, or with exchanged
+    roles; `|alpha_k|` is common to both sides. The paper's sets ignore its sign: see `Race.rates`.
+    """
+    power, least = found.exponent - 2, 1 / np.sqrt(found.dim)
+    rows = found.start[:, [cluster, found.clusters]]
+    weight = np.abs(found.rates[:, [cluster, found.clusters]]) * np.abs(rows) ** power
+    own, common = rows[:, 0] >= least, rows[:, 1] >= least
+    return own & (weight[:, 0] * (1 - margin) >= weight[:, 1]), common & (weight[:, 1] * (1 - margin) >= weight[:, 0])
+
+
+def predicted_exponent(learnable: int, exponent: int) -> float:
+    """Of the fraction of neurons that learn the global task, as a power of d: `-|C_j|/(2(k-2))`.
+
+    The global task's rate is `d^-1/2` of the local ones', because it lives on differences between clusters alone. It
+    wins if `|kappa_c|^(k-2) < d^-1/2 |xi|^(k-2)` for all learnable c: each has a probability of `d^{-1/(2(k-2))}`.
+    """
+    return -learnable / (2 * (exponent - 2))
+
+
+@dataclass(frozen=True)
+class Escapes:
+    """How many neurons learnt the global task: `successes` of `trials` at each of `dims`; `learnable` is `|C_j|`.
+
+    `foretold`: for how many the global task wins the race by their starts, `Race.favourite`.
+    """
+
+    dims: tuple[int, ...]
+    successes: NDArray[np.int64]
+    trials: int
+    learnable: int
+    exponent: int
+    foretold: NDArray[np.int64]
+
+    @property
+    def fractions(self) -> Numbers:
+        return self.successes / self.trials
+
+    @property
+    def predicted(self) -> float:
+        return predicted_exponent(self.learnable, self.exponent)
+
+    def slope(self) -> tuple[float, float]:
+        """The exponent of `f_g` as a power of d, and its standard error; (nan, inf) if no neuron escaped.
+
+        Logarithms by least squares, weighted by the binomial variance `(1 - f)/(f n)`.
+        """
+        if not self.successes.any():
+            return float("nan"), float("inf")
+        f = np.maximum(self.fractions, 0.5 / self.trials)
+        weight = self.trials * f / (1 - f)
+        x = np.log(self.dims)
+        away = x - np.average(x, weights=weight)
+        total = float(np.sum(weight * away**2))
+        return float(np.sum(weight * away * np.log(f)) / total), total**-0.5
+
+
+def protected_dims(size: Size) -> tuple[int, ...]:
+    """Where the protected polynomial is looked at: nothing is to be seen in between."""
+    return DIMS[size] if size == "full" else DIMS[size][::3]
+
+
+@functools.cache
+def escapes(size: Size, *, clusters: int = 2, exponent: int = 6, protected: bool = False) -> Escapes:
+    """Example 4.1 at growing dimensions: ReLU with biases in [-0.6, 0.6], or the protected polynomial."""
+    changes = PROTECTED if protected else {}
+    found, dims = [], protected_dims(size) if protected else DIMS[size]
+    for dim in dims:
+        settings = example(dim, exponent=exponent, clusters=clusters, **changes)
+        found.append([race(settings, seed=seed) for seed in range(ROUNDS[size])])
+    successes = np.array([sum(int(each.shared.sum()) for each in row) for row in found])
+    foretold = np.array([sum(int(np.sum(each.favourite == clusters)) for each in row) for row in found])
+    learnable = round(float(np.mean(found[0][0].learnable.sum(-1))))
+    return Escapes(dims, successes, WIDTH * ROUNDS[size], learnable, exponent, foretold)
+
+
+@functools.cache
+def shares(
+    dim: int, means: str, radii: tuple[float, ...], biases: tuple[float, ...], count: int, exponent: int = 4
+) -> Numbers:
+    """The fraction of neurons that learn the global task, (radius, bias range): two clusters, ReLU, `f_c = +-h_k`.
+
+    Neurons of all bias ranges run in one batch: they do not see each other.
+    """
+    table = []
+    for radius in radii:
+        settings = example(dim, exponent=exponent, radius=radius, means=means, bias=1.0)
+        oracle, units, start = begun(settings, count * len(biases))
+        scale = jnp.asarray(np.repeat(biases, count))
+        spread = Units(units.outgoing, units.bias * scale, units.signs, units.kind, units.lowest)
+        ends = flown(settings, oracle, spread, start).final[:, settings.clusters]
+        table.append(np.mean(np.abs(ends).reshape(len(biases), count) > LEARNT, axis=-1))
+    return np.array(table)

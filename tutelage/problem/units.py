@@ -1,0 +1,113 @@
+"""Units with biases: what a neuron of an expert computes, one activation for all or a random polynomial for each."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tutelage._errors import BadInput
+from tutelage.problem.activations import Activation, activation
+from tutelage.problem.hermite import tabulated
+
+
+class Units(eqx.Module):
+    """Neurons `outgoing_j s_j(w_j.x + bias_j)`; a leading axis for experts is allowed everywhere.
+
+    `kind` is an activation that all share. Or it is None, and the neurons are `sum_n signs[j, n] h_{lowest+n}`.
+    """
+
+    outgoing: Float[Array, "*expert unit"]
+    bias: Float[Array, "*expert unit"]
+    signs: Float[Array, "*expert unit term"] | None = None
+    kind: Activation | None = eqx.field(static=True, default=None)
+    lowest: int = eqx.field(static=True, default=0)
+
+    def value(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
+        """`s(pre + bias)`; `pre` is `w.x`."""
+        z = pre + self.bias.astype(pre.dtype)
+        return self.kind(z) if self.kind is not None else self._polynomial(z, 0)
+
+    def slope(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
+        """`s'(pre + bias)`."""
+        z = pre + self.bias.astype(pre.dtype)
+        return self.kind.derivative(z) if self.kind is not None else self._polynomial(z, 1)
+
+    def expert(self, m: int) -> "Units":
+        """The units of one expert."""
+        return jax.tree.map(lambda leaf: leaf[m], self)
+
+    def _polynomial(self, z: Array, order: int) -> Array:
+        assert self.signs is not None
+        count = self.lowest + self.signs.shape[-1]
+        table = tabulated(z, count)
+        rows = np.arange(self.lowest, count)
+        if order:  # h_i' = sqrt(i) h_{i-1}
+            terms = jnp.asarray(np.sqrt(rows), z.dtype) * table[..., np.maximum(rows - 1, 0)]
+        else:
+            terms = table[..., rows]
+        return jnp.sum(self.signs.astype(z.dtype) * terms, axis=-1)
+
+
+@dataclass(frozen=True)
+class Experts:
+    """How experts are drawn: `count` networks `1/width sum_j a_j s_j(w_j.x + b_j)`.
+
+    Incoming weights are uniform on the sphere, outgoing ones are signs, biases uniform on `[-bias, bias]`.
+
+    - `activation`: a name, an `Activation` or a function; or a pair (k, p) for random polynomials of these orders,
+      `sum_{i=k..p} e_i h_i` with signs `e_i` of its own for each neuron.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> units, first = tt.Experts(8, 4, "relu").draw(np.random.default_rng(0), dim=30)
+    >>> first.shape, units.outgoing.shape
+    ((8, 4, 30), (8, 4))
+
+    ```
+    """
+
+    count: int
+    width: int
+    activation: Any = "relu"
+    bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("count", "width"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise BadInput(f"Experts: {name} is {value!r}, but a whole number from 1 up was expected.")
+        if not (np.isfinite(self.bias) and self.bias >= 0):
+            raise BadInput(f"Experts: bias is {self.bias}, but a finite range from 0 up was expected.")
+        if isinstance(self.activation, tuple):
+            whole = all(isinstance(order, int) for order in self.activation)
+            if not (whole and len(self.activation) == 2 and 0 <= self.activation[0] <= self.activation[1] <= 30):
+                raise BadInput(f"Experts: orders {self.activation} of random polynomials need 0 <= k <= p <= 30.")
+
+    def units(self, draw: np.random.Generator) -> Units:
+        """Everything but the incoming weights."""
+        shape = (self.count, self.width)
+        outgoing = draw.choice([-1.0, 1.0], shape)
+        bias = draw.uniform(-1, 1, shape) * self.bias
+        if not isinstance(self.activation, tuple):
+            return Units(jnp.asarray(outgoing), jnp.asarray(bias), kind=activation(self.activation))
+        low, high = self.activation
+        signs = draw.choice([-1.0, 1.0], (*shape, high - low + 1))
+        return Units(jnp.asarray(outgoing), jnp.asarray(bias), jnp.asarray(signs), lowest=low)
+
+    def draw(self, draw: np.random.Generator, dim: int) -> tuple[Units, Float[np.ndarray, "expert unit dim"]]:
+        """Units, and incoming weights on the unit sphere of `dim` dimensions."""
+        units = self.units(draw)
+        rows = draw.standard_normal((self.count, self.width, dim))
+        return units, rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+    def overlaps(self, draw: np.random.Generator, dim: int, size: int) -> Float[np.ndarray, "expert unit size"]:
+        """The first `size` entries of such weights, in law, without the others: any `dim` costs the same."""
+        if not 0 < size <= dim:
+            raise BadInput(f"Experts: overlaps with {size} directions were asked for, but dim is {dim}.")
+        inside = draw.standard_normal((self.count, self.width, size))
+        beyond = draw.chisquare(dim - size, inside.shape[:2]) if dim > size else np.zeros(inside.shape[:2])
+        return inside / np.sqrt(np.sum(inside**2, axis=-1) + beyond)[..., None]
