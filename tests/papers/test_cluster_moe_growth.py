@@ -172,9 +172,9 @@ def test_race_claims(monkeypatch):
     seen = races.race_professionals(scores, 2)
     won = passages.Won(seen, seen, races.professionals(start, 2), 0)
     monkeypatch.setattr(passages, "won", lambda experts: won)
-    assert verdict("CM-07") is Verdict.HOLDS and verdict("CM-07:printed") is Verdict.FAILS
+    assert verdict("CM-07:race") is Verdict.HOLDS and verdict("CM-07:definition") is Verdict.FAILS
     monkeypatch.setattr(passages, "won", lambda experts: won._replace(race=won.printed, printed=seen))
-    assert verdict("CM-07") is Verdict.FAILS and verdict("CM-07:printed") is Verdict.HOLDS
+    assert verdict("CM-07:race") is Verdict.FAILS and verdict("CM-07:definition") is Verdict.HOLDS
 
 
 def test_chain_tells_who_wins(monkeypatch):

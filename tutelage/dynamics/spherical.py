@@ -156,7 +156,7 @@ class Course:
     - `identity` is written into what is saved, and only a course with the same one reads it back.
     """
 
-    CHUNK = 32  # segments between two chances to stop
+    CHUNK = 32  # segments between two chances to stop; fewer if experts are large
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Course:
         self.stops = on_segments(stops, self.end)
         self.position = 0
         self.rows: list[list[dict[str, NDArray]]] = [[] for _ in self.learners]
-        self.chunk = self.CHUNK
+        self.chunk = max(1, self.CHUNK * LARGE // max(LARGE, self.learners[0].first[0].size))
         if rule.loss == "squared" and any(learner.weighted for learner in learners):
             raise BadInput(
                 "weighted gates are for the correlation; with the squared loss gates are part of the output."

@@ -3,11 +3,12 @@
 from tutelage._errors import unknown
 from tutelage.papers.beyond_ntk import PAPER as beyond_ntk
 from tutelage.papers.both_layers import PAPER as both_layers
+from tutelage.papers.cluster_moe import PAPER as cluster_moe
 from tutelage.papers.paper import Figure, Paper, Settings
 from tutelage.papers.relu_teachers import PAPER as relu_teachers
 from tutelage.papers.soft_moe import PAPER as soft_moe
 
-_ALL = {paper.name: paper for paper in (beyond_ntk, both_layers, relu_teachers, soft_moe)}
+_ALL = {paper.name: paper for paper in (beyond_ntk, both_layers, cluster_moe, relu_teachers, soft_moe)}
 
 
 def names() -> list[str]:
@@ -30,4 +31,15 @@ def get(name: str) -> Paper:
     return _ALL[name]
 
 
-__all__ = ["Figure", "Paper", "Settings", "beyond_ntk", "both_layers", "get", "names", "relu_teachers", "soft_moe"]
+__all__ = [
+    "Figure",
+    "Paper",
+    "Settings",
+    "beyond_ntk",
+    "both_layers",
+    "cluster_moe",
+    "get",
+    "names",
+    "relu_teachers",
+    "soft_moe",
+]

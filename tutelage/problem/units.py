@@ -1,5 +1,6 @@
 """Units with biases: what a neuron of an expert computes, one activation for all or a random polynomial for each."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
 from tutelage.problem.activations import Activation, activation
-from tutelage.problem.hermite import tabulated
 
 
 class Units(eqx.Module):
@@ -41,15 +41,16 @@ class Units(eqx.Module):
         return jax.tree.map(lambda leaf: leaf[m], self)
 
     def _polynomial(self, z: Array, order: int) -> Array:
+        """`sum_n signs_n h_{lowest+n}`, or its derivative by `h_i' = sqrt(i) h_{i-1}`, in one pass of a recurrence."""
         assert self.signs is not None
-        count = self.lowest + self.signs.shape[-1]
-        table = tabulated(z, count)
-        rows = np.arange(self.lowest, count)
-        if order:  # h_i' = sqrt(i) h_{i-1}
-            terms = jnp.asarray(np.sqrt(rows), z.dtype) * table[..., np.maximum(rows - 1, 0)]
-        else:
-            terms = table[..., rows]
-        return jnp.sum(self.signs.astype(z.dtype) * terms, axis=-1)
+        signs, count = self.signs.astype(z.dtype), self.signs.shape[-1]
+        before, here, total = jnp.zeros_like(z), jnp.ones_like(z), jnp.zeros_like(z)
+        for i in range(self.lowest + count - order):  # `here` is h_i
+            place = i + order - self.lowest
+            if place >= 0:
+                total = total + (math.sqrt(i + 1) if order else 1.0) * signs[..., place] * here
+            before, here = here, (z * here - math.sqrt(i) * before) / math.sqrt(i + 1)
+        return total
 
 
 @dataclass(frozen=True)

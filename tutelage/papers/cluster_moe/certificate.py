@@ -9,6 +9,7 @@ from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.readout import errors
 from tutelage.analysis.routes import Check
 from tutelage.dynamics.spherical import Course, Learner
+from tutelage.dynamics.streams import Samples, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.trajectory.spherical import watched
@@ -47,7 +48,7 @@ def _trained(name: str, settings: ClusterMoeSettings, learner: Learner, step: fl
 
 def looped(learner: Learner, samples: int, step: float) -> NDArray[np.float64]:
     """Algorithm 1 word by word: project the gradient, step, normalise."""
-    drawn = learner.stream.samples(0, samples)
+    drawn = _drawn(learner.stream, samples)
     inputs, labels = np.asarray(drawn.inputs, float), np.asarray(drawn.labels, float)
     gates = np.ones((samples, len(learner.first)))
     if learner.theta is not None and learner.router is not None:
@@ -55,16 +56,22 @@ def looped(learner: Learner, samples: int, step: float) -> NDArray[np.float64]:
         drawn_at = learner.stream.uniforms(0, samples, len(learner.first)).astype(drawn.inputs.dtype)
         gates = np.asarray(learner.router.chosen(scores, drawn_at), float)
     first = np.array(learner.first, float)
+    experts = [learner.units.expert(m) for m in range(len(first))]
+    outgoing = np.asarray(learner.units.outgoing)
     for x, y, seen in zip(inputs, labels, gates, strict=True):
         for m in np.flatnonzero(seen):
             pre = first[m] @ x
-            units = learner.units.expert(int(m))
-            slope = np.asarray(units.slope(jnp.asarray(pre)))
-            gradient = (y * np.asarray(units.outgoing) * slope)[:, None] * x
+            slope = np.asarray(experts[m].slope(jnp.asarray(pre)))
+            gradient = (y * outgoing[m] * slope)[:, None] * x
             gradient -= np.sum(gradient * first[m], axis=1, keepdims=True) * first[m]
             moved = first[m] + step * gradient
             first[m] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
     return first
+
+
+@eqx.filter_jit
+def _drawn(stream: Stream, samples: int) -> Samples:
+    return stream.samples(0, samples)
 
 
 def _read(settings: ClusterMoeSettings, seed: int, learner: Learner) -> Check:
@@ -73,7 +80,7 @@ def _read(settings: ClusterMoeSettings, seed: int, learner: Learner) -> Check:
     test = stages.data(settings, seed, stages.TEST)
     router = stages.final_router(settings)
     ours = errors(test, done.units, done.first, samples=SAMPLES, theta=learner.theta, router=router).absolute.value
-    drawn = test.samples(0, SAMPLES)
+    drawn = _drawn(test, SAMPLES)
     assert learner.theta is not None
     scores = np.asarray(drawn.inputs, float) @ np.asarray(learner.theta).T
     gates = np.asarray(router.gates(jnp.asarray(scores), test.uniforms(0, SAMPLES, len(learner.first))))

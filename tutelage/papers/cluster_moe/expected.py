@@ -6,6 +6,7 @@ sends it, which is exact for experts that are routed sharply. There is no Phase 
 """
 
 import time as clock
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,10 +38,11 @@ def run_expected(settings: ClusterMoeSettings, seeds: list[int], records: int = 
     parts = [_one(settings, seed, records) for seed in seeds]
     data = xr.concat(parts, "seed").assign_coords(seed=seeds)
     data.attrs = provenance({"dynamics": "flow", **settings.model_dump(mode="json")})
-    sharp = [int(n) for n in data["sharp"].sum("expert").values]
-    return with_phases(
-        StagedRun(data, clock.perf_counter() - began, {"sharp_experts": sharp}), "cluster_moe", settings, []
-    )
+    found: dict[str, Any] = {"sharp_experts": [int(n) for n in data["sharp"].sum("expert").values]}
+    if settings.vanilla_width:
+        largest = abs(data["vanilla_overlap"].isel(time=-1).sel(row="wg")).max("vanilla_unit")
+        found["vanilla_global_overlap"] = [float(f"{value:.4g}") for value in largest.values]
+    return with_phases(StagedRun(data, clock.perf_counter() - began, found), "cluster_moe", settings, [])
 
 
 def _one(settings: ClusterMoeSettings, seed: int, records: int) -> xr.Dataset:

@@ -2,15 +2,13 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.dynamics.chain import walk
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.races import Professionals
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.units import Experts, Units
+from tutelage.problem.units import Units
 
 WEAK = 0.5
 """The level a_2 of weak recovery."""
@@ -63,17 +61,3 @@ def alone(overlaps: NDArray, clusters: int) -> NDArray[np.float64]:
     other = np.where(winner >= WEAK, other, np.inf)
     when = other.argmin(0), np.arange(sizes.shape[1])
     return np.stack([other[when], other[when] / winner[when]], axis=-1)
-
-
-def in_law(settings: ClusterMoeSettings, experts: int, step: float, samples: int, seed: int = 0) -> Explored:
-    """Experts of independent neurons by the single-neuron chain: in law as in SGD, but for samples that they share."""
-    problem, law = settings.problem(), Experts(experts, settings.explore_width, settings.kind, settings.bias)
-    draw = np.random.default_rng([seed, experts])
-    units, size = law.units(draw), problem.frame.shape[1]
-    start = law.overlaps(draw, settings.dim, size) @ problem.frame.T
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), units)
-    walked = walk(problem, flat, start.reshape(-1, start.shape[-1]), step=step, samples=samples, seed=seed)
-    hits = walked.hits[0].reshape(start.shape)[..., : settings.clusters].reshape(experts, -1)
-    ever = np.isfinite(hits.min(-1))
-    first = Professionals(*(np.where(ever, part, -1) for part in np.divmod(hits.argmin(-1), settings.clusters)))
-    return Explored(first, *foretold(settings, units, start))

@@ -22,7 +22,7 @@ def exceeding(data: xr.Dataset, exponent: int) -> xr.DataArray:
     the caption's threshold, which makes sense there only. For an even k overlaps count by their size.
     """
     overlap = data["explore_overlap"].sel(row=tasks(data))
-    overlap = np.abs(overlap) if exponent % 2 == 0 else overlap
+    overlap = abs(overlap) if exponent % 2 == 0 else overlap
     start = overlap.isel(explore_time=0, row=slice(0, -1)).max(("explore_unit", "row"))
     return (overlap.isel(explore_time=-1) > start).sum("explore_unit").transpose("seed", "row", "expert")
 
@@ -47,13 +47,13 @@ def grown(data: xr.Dataset) -> xr.Dataset:
 
     Of three kinds: `own`, with the local task of the cluster that it sees most, `shared`, and `other` local tasks.
     """
-    best = np.abs(data["overlap"].sel(row=tasks(data))).max("unit")
+    best = abs(data["overlap"].sel(row=tasks(data))).max("unit")
     return _kinds(best, data["served"])
 
 
 def explored(data: xr.Dataset) -> xr.Dataset:
     """The same in Phase I (seed, explore_time, expert), with the clusters that experts see later."""
-    best = np.abs(data["explore_overlap"].sel(row=tasks(data))).max("explore_unit")
+    best = abs(data["explore_overlap"].sel(row=tasks(data))).max("explore_unit")
     return _kinds(best, data["served"])
 
 

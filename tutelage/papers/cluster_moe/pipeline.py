@@ -69,12 +69,21 @@ class Pipeline:
 
     def _tell(self, progress: Progress | None, name: str, within: int) -> None:
         if progress:
-            before = sum(self._samples(each) for each in self.plan[: self.stage])
-            total = sum(self._samples(each) for each in self.plan)
-            progress(LABELS[name], before + within, total)
+            before = sum(self._work(each) for each in self.plan[: self.stage])
+            total = sum(self._work(each) for each in self.plan)
+            progress(LABELS[name], before + self._work(name) * within // self._samples(name), total)
+
+    def _work(self, name: str) -> int:
+        """How long a stage takes, roughly: samples times the neurons that see one, and something for its drawing."""
+        s = self.settings
+        if name.startswith("vanilla"):
+            seen = s.vanilla_width
+        else:
+            seen = s.explore_width if name in ("explore", "router") else s.width * max(1, s.experts // s.clusters)
+        return self._samples(name) * (20 + seen)
 
     def _samples(self, name: str) -> int:
-        """How long a stage takes, in samples."""
+        """How many samples a stage has."""
         s = self.settings
         return {
             "explore": s.explore_samples,

@@ -20,7 +20,7 @@ from tutelage.papers.paper import with_phases
 from tutelage.trajectory.staged import StagedRun
 
 RECORDS = 48
-LARGEST = 20_000
+LARGEST = 5_000
 """The largest dim for SGD, whose samples have all their entries."""
 
 

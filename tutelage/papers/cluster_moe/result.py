@@ -146,7 +146,7 @@ def _best(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     two = best_of(data["overlap"].rename(expert_time="time"), problem)
     one = one.assign_coords(time=data["explore_time"].values)
     two = two.assign_coords(time=settings.explore_samples + data["expert_time"].values)
-    # Neurons are drawn anew between the phases: a record at the boundary would be of two kinds of them.
+    # At the boundary the record is that of the explorers; those who are drawn anew begin after it.
     both = xr.concat([one, two.isel(time=slice(1, None))], "time")
     data = data.assign(best=both)
     count, end = both.sizes["time"], float(both["time"].values[-1])

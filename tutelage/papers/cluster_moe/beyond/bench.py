@@ -56,6 +56,8 @@ class Bench:
     """One seed of a laboratory after Phase III; signs and biases are those of its own Phase IV."""
 
     def __init__(self, settings: ClusterMoeSettings, seed: int, learner: Learner):
+        if learner.theta is None:
+            raise BadInput("Bench: the learner has no router, but experts behind one were expected.")
         units, first = stages.readers(settings, seed, learner)
         self.settings, self.shape = settings, first.shape[:2]
         self.fitted = _batch(settings, seed, stages.READOUT, settings.ridge_samples, units, first, learner.theta)
@@ -118,12 +120,13 @@ def _batch(
 
 
 @eqx.filter_jit
-def _said(data: Stream, units: Units, first: First, theta: jax.Array, at: jax.Array, count: int) -> Batch:
+def _said(
+    data: Stream, units: Units, first: First, theta: jax.Array, at: jax.Array, count: int
+) -> tuple[jax.Array, ...]:
     drawn = data.samples(at, count)
     scores = drawn.inputs.astype(float) @ theta.T
-    return Batch(  # type: ignore[arg-type]
-        hidden(units, first, drawn.inputs), scores, data.uniforms(at, count, len(theta)), drawn.labels, drawn.clean
-    )
+    uniforms = data.uniforms(at, count, len(theta))
+    return hidden(units, first, drawn.inputs), scores, uniforms, drawn.labels, drawn.clean
 
 
 def _active(router: Router, batch: Batch) -> NDArray[np.bool_]:

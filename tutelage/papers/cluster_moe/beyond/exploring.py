@@ -109,12 +109,5 @@ def aimed(seen: Array, knows: Array) -> Array:
     return own - (seen.sum(axis=-2) - own) / (seen.shape[-2] - 1)
 
 
-def reached(times: NDArray, values: Array, level: float) -> float:
-    """The first of the times from which on values stay at or above a level; nan if there is none."""
-    below = np.flatnonzero(np.asarray(values) < level)
-    start = below[-1] + 1 if len(below) else 0
-    return float(times[start]) if start < len(times) else float("nan")
-
-
 def _weights(learner: Learner) -> dict[str, Any]:
     return {"first": jnp.asarray(learner.first, float)}

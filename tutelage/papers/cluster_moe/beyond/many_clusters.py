@@ -55,10 +55,7 @@ class Pipe(NamedTuple):
     test_samples: int
 
 
-PIPES: dict[Size, Pipe] = {
-    "quick": Pipe(3, 10, 2, 260_000, 90_000, 30_000, 12, 6_000, 20_000),
-    "full": Pipe(3, 20, 3, 6_000_000, 1_500_000, 500_000, 24, 20_000, 100_000),
-}
+PIPE = Pipe(3, 20, 3, 6_000_000, 1_500_000, 500_000, 24, 20_000, 100_000)
 
 
 def of_clusters(count: int, dim: int, among: int | None = None, **changes: Any) -> ClusterMoeSettings:
@@ -143,11 +140,10 @@ def _judged_by(theta: Array, inputs: Clusters, seed: int, count: int) -> xr.Data
 
 
 @cache
-def learnt(size: Size) -> xr.Dataset:
-    """All phases with SGD, Phases III and IV with either router: errors beside the parts of `judged`."""
-    return xr.concat([_learnt(PIPES[size], seed) for seed in range(PIPES[size].seeds)], "seed").assign_attrs(
-        PIPES[size]._asdict()
-    )
+def learnt() -> xr.Dataset:
+    """All phases with SGD, Phases III and IV with each router: errors beside the parts of `judged`."""
+    parts = [_learnt(PIPE, seed) for seed in range(PIPE.seeds)]
+    return xr.concat(parts, "seed").assign_attrs(PIPE._asdict())
 
 
 def _learnt(pipe: Pipe, seed: int) -> xr.Dataset:

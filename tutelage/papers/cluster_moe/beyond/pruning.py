@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.papers.cluster_moe.beyond.bench import benches
+from tutelage.papers.cluster_moe.beyond.bench import Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
@@ -40,11 +40,13 @@ def alike(knows: Array, sees: Array) -> Array:
 def by_likeness(likeness: Array) -> list[int]:
     """All experts but the last, in the order in which they go: of the two most alike the one more like all others.
 
+    Ties go by number.
+
     ```python
     >>> import numpy as np
     >>> from tutelage.papers.cluster_moe.beyond.pruning import by_likeness
     >>> by_likeness(np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.2], [0.1, 0.2, 1.0]]))
-    [1, 2]
+    [1, 0]
 
     ```
     """
@@ -96,11 +98,11 @@ def pruned(size: Size) -> xr.Dataset:
     return data.assign(vanilla=vanilla).assign_attrs(settings.model_dump(mode="json"))
 
 
-def _one(settings: ClusterMoeSettings, tried, sets: list[Kept], run: xr.Dataset) -> xr.Dataset:
+def _one(settings: ClusterMoeSettings, tried: Tried, sets: list[Kept], run: xr.Dataset) -> xr.Dataset:
     errors = dict(zip(sets, map(float, tried.errors), strict=True))
     gains = dict(zip(sets, map(float, tried.gains), strict=True))
     tasks = list(settings.problem().tasks)
-    knows = np.abs(run["overlap"].isel(expert_time=-1).sel(row=tasks)).max("unit").values
+    knows = abs(run["overlap"].isel(expert_time=-1).sel(row=tasks)).max("unit").values
     likeness = alike(knows, run["routed"].transpose("expert", "cluster").values)
     by_count = [[errors[each] for each in sets if len(each) == count] for count in range(1, settings.experts + 1)]
     return xr.Dataset(

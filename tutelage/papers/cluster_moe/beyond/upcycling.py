@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
-from tutelage.papers.cluster_moe.beyond.exploring import BATCHES, SEEDS, followed, tried
+from tutelage.papers.cluster_moe.beyond.exploring import SEEDS, followed, tried
 from tutelage.papers.cluster_moe.runs import configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
@@ -58,14 +58,14 @@ def dealt(
 
 @cache
 def copied(size: Size) -> xr.Dataset:
-    """Phase II with copies of a dense network of any age, by perturbation: `aim` (seed, time, batch, shake, deal)."""
+    """Phase II with copies of a dense network of any age, by perturbation: `aim` (seed, time, shake, deal)."""
     settings = configured("lab_b", size)
     learners, times, first = _dense(size)
     parts = [
         xr.concat([_dealt_at(settings, size, seed, learner.units, at) for at in rows], "time")
         for seed, (learner, rows) in enumerate(zip(learners, first, strict=True))
     ]
-    return xr.concat(parts, "seed").assign_coords(time=times)
+    return xr.concat(parts, "seed").sel(batch=0, drop=True).assign_coords(time=times)
 
 
 @cache
@@ -81,10 +81,10 @@ def continued(size: Size) -> xr.Dataset:
     samples = int(LATER * settings.explore_samples)
     later, moved = followed(settings, copies, samples, RECORDS[size])
     parts = [
-        xr.concat([tried(settings, seed, learner.units, at, BATCHES[size]) for at in rows], "time")
+        xr.concat([tried(settings, seed, learner.units, at) for at in rows], "time")
         for seed, (learner, rows) in enumerate(zip(copies, moved, strict=True))
     ]
-    return xr.concat(parts, "seed").assign_coords(time=times[place] + later)
+    return xr.concat(parts, "seed").sel(batch=0, drop=True).assign_coords(time=times[place] + later)
 
 
 @cache
@@ -99,21 +99,11 @@ def _dealt_at(settings: ClusterMoeSettings, size: Size, seed: int, units: Units,
     draw = weights_of(seed, _DEAL)
     shakes = [
         xr.concat(
-            [
-                tried(settings, seed, *dealt(settings, units, first, shake, draw), _batches(size, shake, deal))
-                for deal in range(DEALS[size])
-            ],
-            "deal",
-            join="outer",
+            [tried(settings, seed, *dealt(settings, units, first, shake, draw)) for _ in range(DEALS[size])], "deal"
         )
         for shake in SHAKES
     ]
-    return xr.concat(shakes, "shake", join="outer").assign_coords(shake=list(SHAKES))[["aim", "size"]]
-
-
-def _batches(size: Size, shake: float, deal: int) -> tuple[int, ...]:
-    """Routers are sampled for one perturbation and one deal only, for time's sake."""
-    return BATCHES[size] if shake == SHAKEN and not deal else ()
+    return xr.concat(shakes, "shake").assign_coords(shake=list(SHAKES))[["aim", "size"]]
 
 
 def _explorer(settings: ClusterMoeSettings, seed: int, units: Units, first: Array) -> Learner:

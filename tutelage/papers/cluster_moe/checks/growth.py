@@ -173,7 +173,7 @@ CLAIMS = (
         "beginning and lag behind it, so that it is an upper bound.",
     ),
     Claim(
-        "CM-07",
+        "CM-07:race",
         "Definition 4.7, by the race",
         "The cluster whose task an expert learns first is that of the largest rate |kappa(0)|^(k-2): in 60% or "
         "more, and no less often than that of Definition 4.7.",
@@ -185,7 +185,7 @@ CLAIMS = (
         "was right for 62%, as was Definition 4.7. Experts that are not decided in time are left out.",
     ),
     Claim(
-        "CM-07:printed",
+        "CM-07:definition",
         "Definition 4.7",
         "The cluster whose task an expert learns first is that of the largest w.w_c at the start, in 90% or more.",
         _LAB,

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -35,7 +37,6 @@ from tutelage.papers.paper import Size
 from tutelage.problem.units import Units
 
 HIGH = 0.99  # what "with high probability" is taken for
-STEPS, EXPERTS, DIM = (1e-3, 3e-4, 1e-4), 64, 30  # of the chain in Phase I
 SAMPLES = 200  # on which blocks and the plain loop are compared
 
 
@@ -84,27 +85,6 @@ def definition_foretells(lab: Lab) -> Finding:
     text = f"Right for {right} of {met} experts, the race for {raced}; d = {lab.settings.dim}, step "
     text += f"{lab.settings.explore_step:g}, at which noise decides much."
     return probability_at_least(right, met, HIGH, detail=text)
-
-
-@cache
-def _in_law(step: float) -> explored.Explored:
-    return explored.in_law(ClusterMoeSettings(dim=DIM), EXPERTS, step, int(60 / step))
-
-
-def race_foretells(evidence: Evidence) -> Finding:
-    if not evidence.full:
-        return Finding(Verdict.NOT_REACHED, detail="Chains of small steps take minutes and are run in full size only.")
-    found = {step: _in_law(step) for step in STEPS}
-    told = "; ".join(
-        f"step {step:g}: {_part(each.right(each.by_race))}, Definition 4.7 {_part(each.right(each.by_definition))}"
-        for step, each in found.items()
-    )
-    last = found[STEPS[-1]]
-    return probability_at_least(*last.right(last.by_race), 0.9, detail=f"d = {DIM}, {EXPERTS} experts. {told}.")
-
-
-def _part(right: tuple[int, int]) -> str:
-    return f"{right[0]} of {right[1]}"
 
 
 def one_stands_out(lab: Lab) -> Finding:
@@ -159,8 +139,13 @@ def _learner(lab: Lab, number: int) -> Learner:
 def _flips(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> NDArray[np.bool_]:
     """Which neurons have had `alpha_k(b + rho nu_c)` of both signs, for some cluster, in records (time, ...)."""
     k = settings.exponent
-    alpha = np.asarray(ClusterOracle(settings.problem()).coefficients(units, jnp.asarray(overlaps), k + 1))[..., k]
+    alpha = np.asarray(_coefficients(ClusterOracle(settings.problem()), units, jnp.asarray(overlaps), k + 1))[..., k]
     return np.any(alpha * alpha[0] < 0, axis=(0, -1))
+
+
+@eqx.filter_jit
+def _coefficients(oracle: ClusterOracle, units: Units, overlaps: jax.Array, count: int) -> jax.Array:
+    return oracle.coefficients(units, overlaps, count)
 
 
 # Phase III: Lemmas C.21 to C.26, Theorem 4.3.
@@ -169,7 +154,8 @@ def _flips(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> NDA
 def _recovered(lab: Lab) -> NDArray[np.float64]:
     """The smaller of the two largest overlaps of an expert, with its local and with the global task (seed, expert)."""
     last = grown(lab.data).isel(expert_time=-1)
-    return np.minimum(last["own"], last["shared"]).transpose("seed", "expert").values
+    own, shared = (last[name].transpose("seed", "expert").values for name in ("own", "shared"))
+    return np.minimum(own, shared)
 
 
 def experts_recover(lab: Lab) -> Finding:
@@ -194,8 +180,8 @@ def clusters_are_recovered(lab: Lab) -> Finding:
 
 
 def vanilla_does_not(lab: Lab) -> Finding:
-    shared = np.abs(lab.data["vanilla_overlap"].sel(row=tasks(lab.data)[-1])).max("vanilla_unit")
-    local = np.abs(lab.data["vanilla_overlap"].sel(row=tasks(lab.data)[:-1]).isel(vanilla_time=-1)).max("vanilla_unit")
+    shared = abs(lab.data["vanilla_overlap"].sel(row=tasks(lab.data)[-1])).max("vanilla_unit")
+    local = abs(lab.data["vanilla_overlap"].sel(row=tasks(lab.data)[:-1]).isel(vanilla_time=-1)).max("vanilla_unit")
     start, most = float(shared.isel(vanilla_time=0).max()), float(shared.max())
     text = (
         f"It starts with up to {start:.2f}, has at most {most:.2f} on the way, and ends so; with each local task the "
@@ -375,16 +361,6 @@ def _both() -> tuple[Claim, ...]:
 
 CLAIMS = (
     *_both(),
-    Claim(
-        "CM-07:race",
-        "Definition 4.7",
-        "The largest rate |overlap|^(k-2) at the start names the task of the first local overlap that reaches 0.5, for "
-        "nine experts in ten when the step is small.",
-        f"{EXPERTS} experts of 4 neurons in law, d = {DIM}, laboratory B, steps from 1e-3 to 1e-4; in full only",
-        race_foretells,
-        ours=True,
-        must_hold=False,
-    ),
     Claim(
         "CM-24:trained",
         "Assumption 3.4",

@@ -53,7 +53,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"antipodal means at distance {about['radius']:g}, units a eps h_3, effective steps {about['explore_step']:g}, "
         f"{about['step']:g} and {about['late_step']:g}, one router step on {about['router_samples']:,} samples. Above: "
         "neurons with a larger overlap with a task than the expert's largest with a local one at the start; cosines of "
-        f"the router and the means; routing probabilities. Below: overlaps of two experts, and how many neurons of each have one of 0.9 or more. {told}"
+        f"the router and the means; routing probabilities. Below: overlaps of two experts, "
+        f"and how many neurons of each expert have one above 0.9. {told}"
     )
     panels = (
         specialisation.counts(dataset),

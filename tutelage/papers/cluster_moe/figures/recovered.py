@@ -35,7 +35,7 @@ def read_off(data: xr.Dataset, settings: ClusterMoeSettings, seed: int = 0) -> x
 
 def _recovering(data: xr.Dataset, seed: int) -> np.ndarray:
     """How many neurons of each expert recover each task."""
-    last = np.abs(data["overlap"].isel(seed=seed, expert_time=-1).sel(row=tasks(data)))
+    last = abs(data["overlap"].isel(seed=seed, expert_time=-1).sel(row=tasks(data)))
     return (last > RECOVERED).sum("unit").transpose("row", "expert").values
 
 
@@ -53,7 +53,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 def told(dataset: xr.Dataset, c: int) -> str:
     """The expert of a cluster in words."""
-    best = np.abs(dataset["overlap"].isel(cluster=c)).max("unit").values
+    best = abs(dataset["overlap"].isel(cluster=c)).max("unit").values
     found = ", ".join(f"{value:.2f} with {name}" for name, value in zip(dataset["task"].values, best, strict=True))
     return (
         f"Expert {int(dataset['shown'][c])} gets a sample of cluster {c + 1} with probability "

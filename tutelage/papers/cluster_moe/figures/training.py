@@ -20,7 +20,7 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     """The same from any run."""
     one, two = explored(data), grown(data)
-    best = np.abs(data["vanilla_overlap"].sel(row=tasks(data))).max("vanilla_unit")
+    best = abs(data["vanilla_overlap"].sel(row=tasks(data))).max("vanilla_unit")
     found = {f"explore_{name}": one[name] for name in KINDS} | {f"expert_{name}": two[name] for name in KINDS}
     found |= {"vanilla": best, "sharp": data["sharp"]}
     about = {name: getattr(settings, name) for name in ("dim", "radius", "width", "explore_width", "vanilla_width")}

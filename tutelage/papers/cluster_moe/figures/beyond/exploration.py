@@ -17,7 +17,7 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    panels = (_probabilities(dataset), _aims(dataset), _sizes(dataset))
+    panels = (_sharp(dataset), _aims(dataset), _sizes(dataset))
     return Sheet("Beyond the paper: longer exploration", panels, columns=3, caption=_caption(dataset))
 
 
@@ -31,22 +31,24 @@ def _later(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.isel(time=slice(1, None))
 
 
-def _probabilities(dataset: xr.Dataset) -> Panel:
-    later = _later(dataset).sel(batch=0).isel(seed=0, cluster=0)
-    curves = tuple(line(later["time"], later["seen"].isel(expert=m), "", colour=m % 7) for m in later["expert"].values)
-    return Panel("expected router, each expert", TIME, r"$P(\theta_m.x \geq 0\,|\,c=1)$", curves, xscale="log",
-                 ylim=(-0.03, 1.03), note="one seed")  # fmt: skip
+def _ranged(dataset: xr.Dataset, name: str) -> tuple[Series, ...]:
+    """A curve for each batch: mean and range of seeds."""
+    later, series = _later(dataset), []
+    for colour, batch in enumerate(later["batch"].values):
+        part = later[name].sel(batch=batch)
+        low, high = part.min("seed").values, part.max("seed").values
+        series.append(line(later["time"], part.mean("seed"), named(batch), colour=colour, low=low, high=high))
+    return tuple(series)
+
+
+def _sharp(dataset: xr.Dataset) -> Panel:
+    return Panel("experts that are routed sharply", TIME, "part of the experts", _ranged(dataset, "sharp"),
+                 xscale="log", ylim=(-0.03, 1.4))  # fmt: skip
 
 
 def _aims(dataset: xr.Dataset) -> Panel:
-    later = _later(dataset)
-    series: list[Series] = []
-    for colour, batch in enumerate(later["batch"].values):
-        part = later["aim"].sel(batch=batch)
-        low, high = part.min("seed").values, part.max("seed").values
-        series.append(line(later["time"], part.mean("seed"), named(batch), colour=colour, low=low, high=high))
-    return Panel("aim of the experts", TIME, "P(cluster known best) - P(other)", tuple(series), xscale="log",
-                 marks=(Mark("chance", level=0.0),), ylim=(-0.5, 1.4))  # fmt: skip
+    return Panel("aim of the experts", TIME, "P(cluster known best) - P(other)", _ranged(dataset, "aim"),
+                 xscale="log", marks=(Mark("chance", level=0.0),), ylim=(-0.5, 1.4))  # fmt: skip
 
 
 def _sizes(dataset: xr.Dataset) -> Panel:
@@ -82,9 +84,10 @@ def _caption(dataset: xr.Dataset) -> str:
         "on n samples. Aim: the probability that an expert sees the cluster that it knows more of than others do, less "
         f"that of the other; 0 by chance. {aims[0].upper()}{aims[1:]}. Sharpness alone says little: before any "
         f"exploration {100 * float(numbers['sharp'].sel(batch=0)):.0f} % of the experts see one cluster with "
-        f"probability {SHARP:g} or more and the other with {1 - SHARP:.1f} or less, as only the direction of theta counts, "
-        f"and differences between experts are largest along the means. What exploration buys is aim, and signal: the "
-        f"expected router grows {growth:.1f} times, and is in the last quarter {ratio} times the miss of a sampled one."
+        f"probability {SHARP:g} or more and the other with {1 - SHARP:.1f} or less, as only the direction of theta "
+        f"counts, and differences between experts are largest along the means. What exploration buys is aim, and "
+        f"signal: the expected router grows {growth:.1f} times, and is in the last quarter {ratio} times the miss of a "
+        "sampled one."
     )
 
 

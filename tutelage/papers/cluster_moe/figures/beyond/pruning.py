@@ -8,7 +8,7 @@ from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
 
-ORDERS = {"redundancy": "most alike first", "fit": "least cost to the fit first", "random": "at random (all sets)"}
+ORDERS = {"redundancy": "most alike first", "fit": "least cost to the fit first", "random": "at random, all sets"}
 KEPT = "experts kept"
 
 
