@@ -9,6 +9,7 @@ gradient written out. Samples are drawn before the clock starts, for both; drawi
 from _measure import interleaved, write  # first, because it fixes the number of threads
 
 import sys
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -42,47 +43,53 @@ def samples(dtype: str) -> Samples:
     return jax.block_until_ready(drawing(jnp.asarray(0), dtype))
 
 
-def ours(drawn: Samples, steps: int) -> np.ndarray:
+def ours(drawn: Samples, steps: int) -> Callable[[], np.ndarray]:
+    """The run, with all arrays in place."""
     units, first = start()
     dtype = drawn.inputs.dtype
-    gates = (jnp.arange(SEGMENT) < steps).astype(dtype)[None]
-    return np.asarray(
-        segment(Rule(jnp.asarray(STEP), jnp.asarray(1 / WIDTH)), units, jnp.asarray(first, dtype), drawn, gates)
-    )
+    begin, gates = jnp.asarray(first, dtype), (jnp.arange(SEGMENT) < steps).astype(dtype)[None]
+    rule = Rule(jnp.asarray(STEP), jnp.asarray(1 / WIDTH))
+    return lambda: np.asarray(segment(rule, units, begin, drawn, gates))
 
 
-def theirs(drawn: Samples, steps: int, *, by_hand: bool = False) -> np.ndarray:
+def theirs(drawn: Samples, steps: int, *, by_hand: bool = False) -> Callable[[], np.ndarray]:
+    """The same with PyTorch, with all tensors in place."""
     units, first = start()
     kind = torch.from_numpy(np.asarray(drawn.inputs[:1]).copy()).dtype
     inputs, labels = (torch.tensor(np.asarray(each[:steps]), dtype=kind) for each in (drawn.inputs, drawn.labels))
-    weights = torch.tensor(first[0], dtype=kind, requires_grad=not by_hand)
+    begin = torch.tensor(first[0], dtype=kind)
     out, bias = (torch.tensor(np.asarray(each[0]), dtype=kind) for each in (units.outgoing, units.bias))
-    for x, y in zip(inputs, labels, strict=True):
-        if by_hand:
-            slope = (out * ((weights @ x + bias) > 0))[:, None] * x
-        else:
-            (slope,) = torch.autograd.grad((out * torch.relu(weights @ x + bias)).sum(), weights)
-        with torch.no_grad():
-            slope = slope - (slope * weights).sum(1, keepdim=True) * weights
-            weights += STEP * y * slope
-            weights /= weights.norm(dim=1, keepdim=True)
-    return weights.detach().numpy()
+
+    def loop() -> np.ndarray:
+        weights = begin.clone().requires_grad_(not by_hand)
+        for x, y in zip(inputs, labels, strict=True):
+            if by_hand:
+                slope = (out * ((weights @ x + bias) > 0))[:, None] * x
+            else:
+                (slope,) = torch.autograd.grad((out * torch.relu(weights @ x + bias)).sum(), weights)
+            with torch.no_grad():
+                slope = slope - (slope * weights).sum(1, keepdim=True) * weights
+                weights += STEP * y * slope
+                weights /= weights.norm(dim=1, keepdim=True)
+        return weights.detach().numpy()
+
+    return loop
 
 
 def compared(dtype: str, rounds: int) -> dict[str, float]:
     drawn = samples(dtype)
     seconds = interleaved(
         {
-            "tutelage": lambda: ours(drawn, SEGMENT),
-            "torch": lambda: theirs(drawn, TORCH_STEPS),
-            "torch_by_hand": lambda: theirs(drawn, TORCH_STEPS, by_hand=True),
+            "tutelage": ours(drawn, SEGMENT),
+            "torch": theirs(drawn, TORCH_STEPS),
+            "torch_by_hand": theirs(drawn, TORCH_STEPS, by_hand=True),
             "samples": lambda: samples(dtype),
         },
         rounds,
     )
     steps = {"torch": TORCH_STEPS, "torch_by_hand": TORCH_STEPS}
     each = {name: value / steps.get(name, SEGMENT) * 1e6 for name, value in seconds.items()}
-    apart = np.abs(ours(drawn, TORCH_STEPS)[0] - theirs(drawn, TORCH_STEPS)).max()
+    apart = np.abs(ours(drawn, TORCH_STEPS)()[0] - theirs(drawn, TORCH_STEPS)()).max()
     return {
         **{f"microseconds_{name}": value for name, value in each.items()},
         "torch_over_tutelage": each["torch"] / each["tutelage"],

@@ -17,7 +17,8 @@ from jaxtyping import Array, Bool, Float
 from tutelage._errors import BadInput
 from tutelage.problem.units import Units
 
-BLOCK = 32
+BLOCK = 64
+PANEL, WIDE = 16, 256  # updates of a panel in wide networks, and from how many units on they are wide
 _TINY, _FAINT = 1e-8, 1e-100
 
 Rows = Float[Array, "unit dim"]
@@ -40,7 +41,7 @@ class Rule(eqx.Module):
         if self.loss not in ("correlation", "squared"):
             raise BadInput(f'loss is {self.loss!r}, but "correlation" or "squared" was expected.')
         if self.batch < 1 or BLOCK % self.batch:
-            raise BadInput(f"batch is {self.batch}, but a divisor of {BLOCK} was expected: 1, 2, 4, 8, 16 or 32.")
+            raise BadInput(f"batch is {self.batch}, but a divisor of {BLOCK} was expected: 1, 2, 4, ..., 64.")
 
     def factors(self, units: Units, pre: Array, labels: Array, gates: Array) -> Array:
         """`g` of each sample of one update and each unit."""
@@ -62,31 +63,55 @@ class Block(NamedTuple):
 
 
 def quick(rule: Rule, units: Units, first: Rows, block: Block) -> tuple[Rows, Bool[Array, ""]]:
-    """The rows after the block, and whether the result is good: it divides by `1 - g u`, which may vanish."""
-    size, dtype = len(block.labels), first.dtype
+    """The rows after the block, and whether the result is good: it divides by `1 - g u`, which may vanish.
+
+    A panel of updates at a time: what earlier panels add to its `u` is one more product.
+    """
+    dtype, size = first.dtype, len(block.labels)
     seen, gram = block.inputs @ first.T, block.inputs @ block.inputs.T
     ones = jnp.ones(len(first), dtype)
+    state, terms = _Scales(ones, ones, ones), jnp.zeros((0, len(first)), dtype)
+    panel = max(rule.batch, PANEL if len(first) >= WIDE else BLOCK // 2)
+    for start in range(0, size, panel):
+        part = slice(start, start + panel)
+        ahead = seen[part] + gram[part, :start] @ terms if start else seen[part]
+        state, own = _panel(rule, units, state, ahead, gram[part, part], block.labels[part], block.gates[part])
+        terms = jnp.concatenate([terms, own])
+    moved = state.scale[:, None] * (first + terms.T @ block.inputs)
+    faint = max(_FAINT, float(jnp.finfo(dtype).tiny) * 1e8)
+    return moved, (jnp.min(state.least) > _TINY) & (jnp.min(jnp.abs(state.scale)) > faint)
 
-    def update(carry, turn):
-        scale, inverse, terms, least = carry
+
+class _Scales(NamedTuple):
+    """Of each unit: the factor `A`, its inverse, and the least `|1 - g u|` so far."""
+
+    scale: Float[Array, " unit"]
+    inverse: Float[Array, " unit"]
+    least: Float[Array, " unit"]
+
+
+def _panel(
+    rule: Rule, units: Units, state: _Scales, seen: Array, gram: Array, labels: Array, gates: Array
+) -> tuple[_Scales, Float[Array, "sample unit"]]:
+    """The coefficients `D` of a panel's samples, one update after the other."""
+
+    def update(carry: tuple[_Scales, Array], turn: Array) -> tuple[tuple[_Scales, Array], None]:
+        (scale, inverse, least), terms = carry
         rows, own = _rows(turn, rule.batch, gram)
-        labels, gates, start = (
-            _slice(each, turn * rule.batch, rule.batch) for each in (block.labels, block.gates, seen)
-        )
+        label, gate, start = (_slice(each, turn * rule.batch, rule.batch) for each in (labels, gates, seen))
         pre = scale * (start + rows @ terms)
-        g = rule.factors(units, pre, labels, gates)
+        g = rule.factors(units, pre, label, gate)
         along, norm = _moved(g, pre, own)
         e = 1 - along
         # One division for 1/norm, 1/e and their products.
         over = 1 / (e * norm)
         terms = jax.lax.dynamic_update_slice(terms, g * (inverse * (norm * over)), (turn * rule.batch, 0))
-        least = jnp.minimum(least, jnp.abs(e))
-        return (scale * (e * e * over), inverse * (norm * norm * over), terms, least), None
+        scales = _Scales(scale * (e * e * over), inverse * (norm * norm * over), jnp.minimum(least, jnp.abs(e)))
+        return (scales, terms), None
 
-    carry = (ones, ones, jnp.zeros((size, len(first)), dtype), ones)
-    (scale, _, terms, least), _ = jax.lax.scan(update, carry, jnp.arange(size // rule.batch))
-    moved = scale[:, None] * (first + terms.T @ block.inputs)
-    return moved, (jnp.min(least) > _TINY) & (jnp.min(jnp.abs(scale)) > max(_FAINT, float(jnp.finfo(dtype).tiny) * 1e8))
+    begin = (state, jnp.zeros_like(seen))
+    (state, terms), _ = jax.lax.scan(update, begin, jnp.arange(len(labels) // rule.batch), unroll=2)
+    return state, terms
 
 
 def safe(rule: Rule, units: Units, first: Rows, block: Block) -> Rows:

@@ -108,7 +108,8 @@ def _apart(
         places = jax.lax.dynamic_slice_in_dim(order, turn * BLOCK, BLOCK, axis=1)
         there = turn * BLOCK + jnp.arange(BLOCK) < counts[:, None]
         own = jnp.where(there, jnp.take_along_axis(gates, places, axis=1), 0)[..., None]  # with 0 nothing moves
-        piece = Block(samples.inputs[places], samples.labels[places], own)
+        inputs, labels = (each.at[places].get(mode="promise_in_bounds") for each in (samples.inputs, samples.labels))
+        piece = Block(inputs, labels, own)
         moved, good = together(rule, units, state[0], piece, careful=careful)
         return moved, state[1] & good
 

@@ -54,7 +54,7 @@ def spherical(
     - `step`: what multiplies `y a s'(u) (x - u w)`; with `loss="squared"` the label is less the network's output.
     - `theta`, `router`: which expert sees which sample, as `tt.Threshold()` or `tt.Top1()`; without them all see all.
       `weighted`: gates scale the step too.
-    - `batch`: samples an update, a divisor of 32. Batches of routed experts end with a segment of 8192 samples.
+    - `batch`: samples an update, a divisor of 64. Batches of routed experts end with a segment of 8192 samples.
     - `record`: how many log-spaced records; they fall on whole segments. `phase`: the number of the stream of samples.
     - `checkpoint`: a file in which a long run is kept; the same run asked for again goes on from there, bit by bit.
 

@@ -113,6 +113,13 @@ class ClusterMoeSettings(Settings):
             return self.activation
         return (self.exponent, max(self.exponent, self.degree or self.exponent))
 
+    def about(self) -> dict[str, int | float | str]:
+        """The settings that are numbers or words, as a Dataset can have them among its attributes."""
+        plain = self.model_dump(mode="json").items()
+        return {
+            name: value for name, value in plain if isinstance(value, (int, float, str)) and not isinstance(value, bool)
+        }
+
     def problem(self) -> Clustered:
         """Inputs and teacher. Tasks are on the first axes, means on the next."""
         inputs = (

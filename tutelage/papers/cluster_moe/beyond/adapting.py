@@ -27,7 +27,7 @@ def adapted(size: Size) -> xr.Dataset:
     parts = [_one(bench, LEVELS[size]) for bench in benches(size)]
     data = xr.concat(parts, "seed").assign_coords(seed=run["seed"])
     data = data.assign(vanilla=run["error"].sel(network="vanilla", drop=True))
-    return data.assign_attrs(settings.model_dump(mode="json"))
+    return data.assign_attrs(settings.about())
 
 
 def _one(bench: Bench, levels: tuple[float, ...]) -> xr.Dataset:

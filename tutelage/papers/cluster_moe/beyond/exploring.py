@@ -40,7 +40,7 @@ def scratch(size: Size) -> xr.Dataset:
         ],
         "seed",
     )
-    return data.assign_coords(time=times).assign_attrs(settings.model_dump(mode="json"))
+    return data.assign_coords(time=times).assign_attrs(settings.about())
 
 
 def followed(

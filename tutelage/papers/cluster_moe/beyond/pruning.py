@@ -95,7 +95,7 @@ def pruned(size: Size) -> xr.Dataset:
     ]
     data = xr.concat(parts, "seed").assign_coords(seed=run["seed"], kept=np.arange(1, settings.experts + 1))
     vanilla = run["error"].sel(network="vanilla", drop=True)
-    return data.assign(vanilla=vanilla).assign_attrs(settings.model_dump(mode="json"))
+    return data.assign(vanilla=vanilla).assign_attrs(settings.about())
 
 
 def _one(settings: ClusterMoeSettings, tried: Tried, sets: list[Kept], run: xr.Dataset) -> xr.Dataset:
