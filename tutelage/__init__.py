@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
+    from tutelage.dynamics.overlaps import flow_overlaps as flow_overlaps
+    from tutelage.dynamics.routing import route as route
     from tutelage.experiment import descend as descend
     from tutelage.experiment import flow as flow
     from tutelage.experiment import sgd as sgd
+    from tutelage.oracle.balance import recommended_step as recommended_step
     from tutelage.oracle.clustered import ClusterOracle as ClusterOracle
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
@@ -67,9 +70,12 @@ _HOME = {
     "Crossings": "dynamics.events",
     "Event": "dynamics.events",
     "below": "dynamics.events",
+    "flow_overlaps": "dynamics.overlaps",
+    "route": "dynamics.routing",
     "descend": "experiment",
     "flow": "experiment",
     "sgd": "experiment",
+    "recommended_step": "oracle.balance",
     "ClusterOracle": "oracle.clustered",
     "EmpiricalOracle": "oracle.empirical",
     "kernel": "oracle.kernels",

@@ -9,6 +9,7 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Claim
+from tutelage.dynamics import stopping
 from tutelage.papers.paper import Figure
 from tutelage.present.reproduce import plan, reproduce
 
@@ -78,3 +79,19 @@ def test_a_folder_that_cannot_be_made(registered, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="choose another"):
         reproduce(out=tmp_path / "file" / "report")
+
+
+def test_a_stop_is_obeyed_before_the_next_part(registered, paper, tmp_path):
+    (figure,), begun = paper.figures, []
+
+    def stops(settings, size):
+        begun.append(size)
+        stopping.ask_to_stop()
+        return figure.compute(settings, size)
+
+    registered(dataclasses.replace(paper, figures=(dataclasses.replace(figure, compute=stops),), claims=()))
+    with stopping.gentle_signals():
+        assert reproduce(["tiny/fig1"], out=tmp_path).ok
+        with pytest.raises(stopping.Interrupted):
+            reproduce(["tiny/fig1"], out=tmp_path)
+    assert begun == ["quick"]

@@ -206,7 +206,8 @@ def reproduce(
     from tutelage.present.reproduce import reproduce as reproduced
     from tutelage.present.results import tally
 
-    with Progress(quiet=quiet, title="reproducing") as progress:
+    kept = "the same command begins anew, but takes up a run of minutes where it was"
+    with Progress(quiet=quiet, title="reproducing") as progress, stoppable(kept):
         size: Literal["quick", "full"] = "full" if full else "quick"
         done = reproduced(targets or (), size=size, out=out, seeds=seeds, certify=certify, progress=progress)
     if as_json:

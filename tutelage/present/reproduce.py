@@ -17,6 +17,7 @@ from tutelage._errors import BadInput
 from tutelage._listening import listening
 from tutelage._plain import plain
 from tutelage.analysis.claims import Table
+from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
 from tutelage.present.guard import guarded
@@ -86,13 +87,15 @@ def plan(targets: Sequence[str]) -> list[tuple[Paper, tuple[Figure, ...] | None]
 
 
 class _Steps:
-    """Counts the parts of a paper and tells `progress` before each."""
+    """Counts the parts of a paper and tells `progress` before each; where a stop was asked for, none begins."""
 
     def __init__(self, paper: Paper, total: int, progress: Reporter | None) -> None:
         self.paper, self.total, self.done, self.progress = paper, total, 0, progress
         self._lock = threading.Lock()
 
     def start(self, label: str) -> None:
+        if stop_asked():
+            raise Interrupted(f"stopped before {label}")
         with self._lock:
             if self.progress:
                 self.progress(f"{self.paper.name}: {label}", self.done, self.total)
@@ -124,8 +127,12 @@ def _paper(
     # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
     with ThreadPoolExecutor(2) as pool:
         checking = pool.submit(_claims, paper, settings, size, seeds, failed, steps) if chosen is None else None
-        drawn = [made for made in pool.map(make, drawing) if made]
-        table = checking.result() if checking else Table()
+        try:
+            drawn = [made for made in pool.map(make, drawing) if made]
+            table = checking.result() if checking else Table()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     crashes += failed
     certificate = None
     if certify:

@@ -63,7 +63,7 @@ def writable(out: Path | None, figure: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable(kept: str = "what was done is kept, and the same command goes on from there") -> Iterator[None]:
     """Within it Ctrl-C stops runs at the next chunk, and what a run and its stored form disagree in is one sentence."""
     from tutelage.dynamics.stopping import gentle_signals
     from tutelage.study.runs import Disagreement
@@ -72,7 +72,7 @@ def stoppable() -> Iterator[None]:
         with gentle_signals():
             yield
     except KeyboardInterrupt:
-        typer.echo("tutelage: stopped; what was done is kept, and the same command goes on from there.", err=True)
+        typer.echo(f"tutelage: stopped; {kept}.", err=True)
         raise typer.Exit(130) from None
     except Disagreement as error:
         typer.echo(f"tutelage: {error}", err=True)
