@@ -23,6 +23,7 @@ def made(**changes):
         "sharp": (("seed", "expert"), np.array([[True, True]])),
         "served": (("seed", "expert"), np.array([[1, 2]])),
         "error": (("seed", "network"), np.array([[0.2, 0.8]])),
+        "stop_time": ("seed", np.array([1e6])),
     }
     coords = {"seed": [0], "row": ["w1", "w2", "wg", "v1", "v2"], "cluster": [1, 2], "network": ["moe", "vanilla"]}
     return StagedRun(xr.Dataset(data | changes, coords=coords), 1.0)

@@ -36,6 +36,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "activation": "polynomial",
         "explore_step": 4e-5,
         "router_samples": 400_000,
+        "average_ties": False,
         "step": 2e-5,
         "samples": 8_000_000,
         "late_step": 2e-6,

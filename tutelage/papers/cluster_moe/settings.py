@@ -51,7 +51,8 @@ class ClusterMoeSettings(Settings):
     router_step: Positive = Field(1.0, description="the router's learning rate eta_r.")
     router_noise: float = Field(0.0, ge=0, description="scores are compared after a number from [0, this] is added.")
     average_ties: bool = Field(
-        False, description="Phase II averages over tied experts in place of drawing one, which takes noise out."
+        True,
+        description="Phase II averages over tied experts, and does not draw one; drawn ones add noise to the step.",
     )
     population_router: bool = Field(False, description="one step of Phase II with exact expectations, no samples.")
     reinitialise: bool = Field(True, description="experts are drawn anew before Phase III.")
@@ -84,8 +85,6 @@ class ClusterMoeSettings(Settings):
             raise ValueError(f"top_k is {self.top_k} but there are {self.experts} experts")
         if self.population_router and self.router_steps > 1:
             raise ValueError("population_router is for one router step, but router_steps is larger; set it to 1")
-        if self.average_ties and self.router_noise:
-            raise ValueError("average_ties leaves no ties to noise, but router_noise is above 0; set one of them to 0")
         if self.exponent == 0:
             raise ValueError("no task has an order above 0, so that there is nothing to learn; give some coefficient")
         return self

@@ -55,7 +55,7 @@ def routed(settings: ClusterMoeSettings, seed: int, units: Units, first: ArrayLi
     return route(
         data(settings, seed, ROUTER), units, jnp.asarray(first, float), samples=settings.router_samples,
         steps=settings.router_steps, step=settings.router_step, router=Top1(settings.router_noise),
-        rao_blackwell=settings.average_ties,
+        rao_blackwell=settings.average_ties and not settings.router_noise,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ FIRST = 1 / 60
 @cache
 def scratch(size: Size) -> xr.Dataset:
     """Phase I of the default laboratory, and at every record Phase II, were it done then (`tried`)."""
-    settings = configured("lab_b", size)
+    settings = configured("lab_b", size, average_ties=False)
     learners = [stages.explorers(settings, seed) for seed in range(SEEDS[size])]
     times, first = followed(settings, learners, settings.explore_samples, RECORDS[size])
     data = xr.concat(

@@ -76,7 +76,7 @@ def of_clusters(count: int, dim: int, among: int | None = None, **changes: Any) 
         "experts": EACH * most,
         "vanilla_width": 0,
     }
-    return ClusterMoeSettings(**values | changes)
+    return ClusterMoeSettings(**values | {"average_ties": False} | changes)
 
 
 def dealt(theta: Array, inputs: Clusters, router: Router, draw: np.random.Generator) -> Array:

@@ -59,7 +59,7 @@ def dealt(
 @cache
 def copied(size: Size) -> xr.Dataset:
     """Phase II with copies of a dense network of any age, by perturbation: `aim` (seed, time, shake, deal)."""
-    settings = configured("lab_b", size)
+    settings = configured("lab_b", size, average_ties=False)
     learners, times, first = _dense(size)
     parts = [
         xr.concat([_dealt_at(settings, size, seed, learner.units, at) for at in rows], "time")
@@ -71,7 +71,7 @@ def copied(size: Size) -> xr.Dataset:
 @cache
 def continued(size: Size) -> xr.Dataset:
     """Copies of the dense network at half of its time, perturbed, explore on; time counts all samples."""
-    settings = configured("lab_b", size)
+    settings = configured("lab_b", size, average_ties=False)
     learners, times, first = _dense(size)
     place = int(np.searchsorted(times, times[-1] / 2))
     copies = [
@@ -89,7 +89,7 @@ def continued(size: Size) -> xr.Dataset:
 
 @cache
 def _dense(size: Size) -> tuple[list[Learner], NDArray, Array]:
-    settings = configured("lab_b", size)
+    settings = configured("lab_b", size, average_ties=False)
     learners = [stages.vanilla(settings, seed) for seed in range(SEEDS[size])]
     samples = int(DENSE * settings.explore_samples)
     return learners, *followed(settings, learners, samples, RECORDS[size])
