@@ -25,6 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "explore_step": 1.5e-4,
         "explore_samples": 2_000_000,
         "router_samples": 200_000,
+        "ridge_activation": "relu",
         "step": 4e-5,
         "samples": 2_500_000,
         "late_step": 1e-5,
@@ -37,6 +38,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "explore_step": 4e-5,
         "router_samples": 400_000,
         "average_ties": False,
+        "ridge_activation": "relu",
         "step": 2e-5,
         "samples": 8_000_000,
         "late_step": 2e-6,
@@ -65,6 +67,6 @@ def unstated(settings: ClusterMoeSettings) -> list[str]:
         f"{settings.radius:g}, {kind}, biases up to {settings.bias:g}, {settings.explore_width} neurons an expert in "
         f"Phases I and II, effective steps {settings.explore_step:g}, {settings.step:g} and {settings.late_step:g} "
         f"(learning rate 1 with single samples forgets what is learnt), {settings.router_steps} router step of "
-        f"{settings.router_samples} samples, and all of Phase IV. k = 3 is odd and E f^2 is not 1: the paper's own "
-        "assumptions do not hold."
+        f"{settings.router_samples} samples, and all of Phase IV ({settings.ridge_activation or kind}). k = 3 is odd "
+        "and E f^2 is not 1: the paper's own assumptions do not hold."
     ]

@@ -63,6 +63,9 @@ class ClusterMoeSettings(Settings):
     late_step: Positive = Field(1e-4, description="the effective step of Phase III after the drop.")
     late_samples: Count = Field(500_000, description="the samples of Phase III after the drop.")
     ridge_samples: Count = Field(20_000, description="T_4, the samples of Phase IV.")
+    ridge_activation: str | None = Field(
+        None, description="the activation of Phase IV; that of the experts if not given."
+    )
     ridge_bias: float = Field(3.0, ge=0, le=20, description="C_b: biases in Phase IV are uniform on [-C_b, C_b].")
     ridge: Positive = Field(1e-4, description="the ridge penalty, as lambda J^2.")
     flip: bool = Field(True, description="before Phase IV each neuron's sign is drawn anew.")

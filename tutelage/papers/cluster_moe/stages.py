@@ -18,6 +18,7 @@ from tutelage.dynamics.spherical import Learner
 from tutelage.dynamics.streams import Stream, stream
 from tutelage.oracle.routing import population
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem.activations import activation
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.routers import Router, Threshold, Top1, TopK
 from tutelage.problem.units import Experts, Units
@@ -107,11 +108,13 @@ def readers(settings: ClusterMoeSettings, seed: int, learner: Learner) -> tuple[
 
 
 def rebiased(settings: ClusterMoeSettings, draw: np.random.Generator, learner: Learner) -> tuple[Units, Array]:
-    """Each neuron's sign flipped or not, and its bias uniform on [-C_b, C_b]."""
+    """Each neuron's sign flipped or not, its bias uniform on [-C_b, C_b], and Phase IV's activation if that is another."""
     shape = learner.first.shape[:2]
     signs = draw.choice([-1.0, 1.0], shape) if settings.flip else np.ones(shape)
     bias = draw.uniform(-1, 1, shape) * settings.ridge_bias
     units = eqx.tree_at(lambda each: each.bias, learner.units, jnp.asarray(bias))
+    if settings.ridge_activation is not None:
+        units = Units(units.outgoing, units.bias, kind=activation(settings.ridge_activation))
     return units, jnp.asarray(signs)[..., None] * jnp.asarray(learner.first, float)
 
 
