@@ -108,7 +108,7 @@ def readers(settings: ClusterMoeSettings, seed: int, learner: Learner) -> tuple[
 
 
 def rebiased(settings: ClusterMoeSettings, draw: np.random.Generator, learner: Learner) -> tuple[Units, Array]:
-    """Each neuron's sign flipped or not, its bias uniform on [-C_b, C_b], and Phase IV's activation if that is another."""
+    """Each neuron's sign flipped or not, its bias uniform on [-C_b, C_b], and the activation that of Phase IV."""
     shape = learner.first.shape[:2]
     signs = draw.choice([-1.0, 1.0], shape) if settings.flip else np.ones(shape)
     bias = draw.uniform(-1, 1, shape) * settings.ridge_bias
