@@ -74,6 +74,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
             series.append(
                 line(dims[known], high, f"{kind}: none, end of interval", kind="points", marker="v", colour=colour)
             )
+    lowest = min(float(each.y.min()) for each in series)
     return Panel(
         "fraction of neurons",
         "dimension d",
@@ -81,6 +82,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         tuple(series),
         xscale="log",
         yscale="log",
+        ylim=(lowest / 100, 0.5),  # room for the legend below all points
     )
 
 
