@@ -29,6 +29,9 @@ LABELS = {
     "vanilla_readout": "vanilla network, second layer",
 }
 
+PARTS = 1000
+"""Of the work of a run, in which progress is told."""
+
 
 class Pipeline:
     """A whole run in progress. `found` has the arrays of finished stages, "stage/name", with a leading seed axis."""
@@ -71,7 +74,8 @@ class Pipeline:
         if progress:
             before = sum(self._work(each) for each in self.plan[: self.stage])
             total = sum(self._work(each) for each in self.plan)
-            progress(LABELS[name], before + self._work(name) * within // self._samples(name), total)
+            done = before + self._work(name) * within // self._samples(name)
+            progress(LABELS[name], PARTS * done // total, PARTS)
 
     def _work(self, name: str) -> int:
         """How long a stage takes, roughly: samples times the neurons that see one, and something for its drawing."""
