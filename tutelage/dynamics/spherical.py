@@ -216,13 +216,13 @@ class Course:
         if stop == ahead:
             self._note()
 
-    def _in_lockstep(self, learner: Learner, starts: Sequence[int]) -> First:
+    def _in_lockstep(self, learner: Learner, starts: range) -> First:
         first = learner.first
         for start in starts:
             first = self._segment(learner, first, self._dealt(learner, start))
         return jax.block_until_ready(first)
 
-    def _on_all_cores(self, learner: Learner, starts: Sequence[int], large: bool) -> First:
+    def _on_all_cores(self, learner: Learner, starts: range, large: bool) -> First:
         """The next segment is drawn while this one is learnt; large experts are learnt side by side."""
         first = learner.first
         apart = large and self.rule.loss == "correlation"
@@ -230,7 +230,7 @@ class Course:
             ahead: Future[Dealt] = pool.submit(self._dealt, learner, starts[0])
             for start in starts:
                 dealt = ahead.result()
-                if start + SEGMENT < starts.stop:  # type: ignore[attr-defined]
+                if start + SEGMENT < starts.stop:
                     ahead = pool.submit(self._dealt, learner, start + SEGMENT)
                 if apart:
                     parts = [self._one(learner, first, dealt, m) for m in range(len(first))]

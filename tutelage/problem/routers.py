@@ -70,7 +70,7 @@ class TopK(Router):
 class Threshold(Router):
     """Adaptive top-k: every expert whose score is at least `level`, each with weight 1. There may be none."""
 
-    level: float = 0.0
+    level: float | Array = 0.0
 
     def chosen(self, scores: Scores, uniforms: Scores) -> Bool[Array, "sample expert"]:
         del uniforms

@@ -32,7 +32,7 @@ def adapted(size: Size) -> xr.Dataset:
 
 def _one(bench: Bench, levels: tuple[float, ...]) -> xr.Dataset:
     fixed = np.arange(1, bench.shape[0] + 1)
-    by_level = [bench.tried(Threshold(jnp.asarray(level * bench.scale))) for level in levels]  # type: ignore[arg-type]
+    by_level = [bench.tried(Threshold(jnp.asarray(level * bench.scale))) for level in levels]
     by_number = [bench.tried(TopK(int(k))) for k in fixed]
     return xr.Dataset(
         _columns("level", by_level) | _columns("k", by_number), coords={"level": list(levels), "k": fixed}
