@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import tutelage.problem  # noqa: F401  (double precision is switched on)
-from tutelage.dynamics.normals import key_of, normals
+from tutelage.dynamics.random import key_of, normals
 # isort: on
 
 SHAPE, TURNS = (24, 512), 400

@@ -22,11 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import tutelage as tt
+from tutelage._interrupt import Interrupted, gentle_signals
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.stopping import Interrupted, gentle_signals
-from tutelage.study import cells, runs
-from tutelage.study.runs import differences
-from tutelage.study.store import Store
+from tutelage.store import asking
+from tutelage.store.asking import differences
+from tutelage.store.store import Store
+from tutelage.study import cells
 from tutelage.trajectory.dataset import load
 
 OFTEN = 0.1  # seconds between checkpoints, so that kills fall into many of them
@@ -59,7 +60,7 @@ def jobs() -> dict[str, Callable[[Store], object]]:
 
 def work(name: str, folder: str) -> int:
     """A job in its own process."""
-    cells.Checkpoint = runs.Checkpoint = functools.partial(Checkpoint, every=OFTEN)
+    cells.Checkpoint = asking.Checkpoint = functools.partial(Checkpoint, every=OFTEN)
     try:
         with gentle_signals():
             jobs()[name](Store(folder))

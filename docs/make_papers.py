@@ -7,7 +7,7 @@ from pathlib import Path
 from tutelage import papers
 from tutelage._plain import number, plain
 from tutelage.papers.paper import Paper
-from tutelage.present.parameters import parameters
+from tutelage.present.settings_table import parameters
 
 FOLDER = Path(__file__).parent / "papers"
 

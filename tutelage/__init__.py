@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
-    from tutelage.dynamics.overlaps import flow_overlaps as flow_overlaps
-    from tutelage.dynamics.routing import route as route
+    from tutelage.dynamics.neuron_flow import flow_overlaps as flow_overlaps
+    from tutelage.dynamics.router import route as route
     from tutelage.experiment import descend as descend
     from tutelage.experiment import flow as flow
     from tutelage.experiment import sgd as sgd
-    from tutelage.oracle.balance import recommended_step as recommended_step
     from tutelage.oracle.clustered import ClusterOracle as ClusterOracle
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
     from tutelage.oracle.mixture import MixtureOracle as MixtureOracle
     from tutelage.oracle.population import PopulationOracle as PopulationOracle
+    from tutelage.oracle.step_size import recommended_step as recommended_step
     from tutelage.oracle.tied import TiedOracle as TiedOracle
     from tutelage.problem.activations import Activation as Activation
     from tutelage.problem.activations import activation as activation
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     from tutelage.problem.routers import TopK as TopK
     from tutelage.problem.units import Experts as Experts
     from tutelage.problem.units import Units as Units
-    from tutelage.study.store import Store as Store
+    from tutelage.store.store import Store as Store
     from tutelage.study.sweep import sweep as sweep
     from tutelage.trajectory.dataset import load as load
     from tutelage.trajectory.measures import Measure as Measure
     from tutelage.trajectory.observables import Observable as Observable
     from tutelage.trajectory.observables import loss_orders as loss_orders
-    from tutelage.trajectory.run import Run as Run
+    from tutelage.trajectory.result import Run as Run
     from tutelage.trajectory.spherical import spherical as spherical
     from tutelage.trajectory.staged import StagedRun as StagedRun
 
@@ -70,12 +70,12 @@ _HOME = {
     "Crossings": "dynamics.events",
     "Event": "dynamics.events",
     "below": "dynamics.events",
-    "flow_overlaps": "dynamics.overlaps",
-    "route": "dynamics.routing",
+    "flow_overlaps": "dynamics.neuron_flow",
+    "route": "dynamics.router",
     "descend": "experiment",
     "flow": "experiment",
     "sgd": "experiment",
-    "recommended_step": "oracle.balance",
+    "recommended_step": "oracle.step_size",
     "ClusterOracle": "oracle.clustered",
     "EmpiricalOracle": "oracle.empirical",
     "kernel": "oracle.kernels",
@@ -104,13 +104,13 @@ _HOME = {
     "TopK": "problem.routers",
     "Experts": "problem.units",
     "Units": "problem.units",
-    "Store": "study.store",
+    "Store": "store.store",
     "sweep": "study.sweep",
     "load": "trajectory.dataset",
     "Measure": "trajectory.measures",
     "Observable": "trajectory.observables",
     "loss_orders": "trajectory.observables",
-    "Run": "trajectory.run",
+    "Run": "trajectory.result",
     "spherical": "trajectory.spherical",
     "StagedRun": "trajectory.staged",
 }

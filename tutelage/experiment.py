@@ -19,12 +19,12 @@ from tutelage.analysis.certificates import certify as certify_run
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.descent import Descent, Truncation
+from tutelage.dynamics.equivariance import check_lawful, vectors
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.normals import MAX_STEPS, key_of
-from tutelage.dynamics.optimiser import check_lawful, vectors
-from tutelage.dynamics.run import Limits, Loop, Progress
-from tutelage.dynamics.stochastic import Online
+from tutelage.dynamics.loop import Limits, Loop, Progress
+from tutelage.dynamics.online import Online
+from tutelage.dynamics.random import MAX_STEPS, key_of
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import draw, empirical
 from tutelage.oracle.population import population
@@ -34,7 +34,7 @@ from tutelage.problem.networks import host_weights
 from tutelage.problem.problem import Problem, Start
 from tutelage.trajectory.dataset import to_dataset
 from tutelage.trajectory.observables import Observe, chosen
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -76,7 +76,7 @@ def descend(
     - `truncation`: a `Truncation`; units whose squared norm is above its cap stand still.
     - `record`: how many log-spaced updates to record, "all", or the updates themselves.
     - `observables`: names to record (all the standard ones if None); `observe`: your own, `{"name": function of a
-      View}`; `weights`: record the weights as well.
+      Snapshot}`; `weights`: record the weights as well.
     - `events`: times to note, or to stop at; `crossings`: whole arrays of thresholds to note the times of.
     - `stop_loss`, `stop_gradient`: a run has converged when, at a recording time, its loss is at most `stop_loss` (if
       that is positive) or its gradient at most `stop_gradient` times the norm of the weights.

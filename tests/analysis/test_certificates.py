@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.analysis import routes
-from tutelage.analysis.certificates import certify
+from tutelage.analysis.certificates import certify, checks
 from tutelage.oracle.population import PopulationOracle
 
 FEW = {"times": 2, "samples": 20_000}
@@ -187,14 +186,14 @@ def test_planted_error_that_only_sampling_can_see(smooth):
 
 
 def test_a_number_that_is_not_one_does_not_agree():
-    assert not routes.check("loss", "", float("nan"), 0.0, 1.0).agrees
+    assert not checks.check("loss", "", float("nan"), 0.0, 1.0).agrees
 
 
 def test_sampling_intervals_keep_their_promise():
     # Means of 1000 fourth powers of normals (skewness 10) against their expectation 3. Intervals that should miss
     # once in 1000 miss 4 of 4000 times on average; 12 or more has probability 1e-3 (Poisson).
     draws = np.random.default_rng(0).standard_normal((4000, 1000)) ** 4
-    missed = sum(abs(row.mean() - 3) > routes._half_width(row, 1e-3) for row in draws)
+    missed = sum(abs(row.mean() - 3) > checks._half_width(row, 1e-3) for row in draws)
     assert missed <= 11
     # The normal law alone breaks it, which is why there are further terms.
     plain = 3.2905 * draws.std(1) / np.sqrt(1000)

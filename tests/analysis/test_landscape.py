@@ -10,8 +10,8 @@ import pytest
 from analysis.toys import Toy, at, plane, ray
 
 import tutelage as tt
-from tutelage.analysis import chart, landscape
-from tutelage.analysis.landscape import Kind
+from tutelage.analysis import landscape
+from tutelage.analysis.landscape import Kind, local
 
 # The kind of the origin, and the dimension of the Hessian's kernel there.
 TOYS = {
@@ -71,13 +71,13 @@ def test_no_second_derivative():
 
 @pytest.mark.parametrize("trains", [("first", "second"), ("first",), ("second",)])
 def test_solvers_are_given_the_oracles_own_derivatives(trains):
-    here = chart.chart(TOYS["curved valley"][0], at(0.3, 0.4), trains)
+    here = local.chart(TOYS["curved valley"][0], at(0.3, 0.4), trains)
     point = here.vector()
-    assert np.allclose(jax.grad(chart.loss)(point, here), chart.slope(point, here), rtol=1e-15)
-    assert np.allclose(jax.jacfwd(chart.slope)(point, here), here.hessian(point), rtol=1e-15)
+    assert np.allclose(jax.grad(local.loss)(point, here), local.slope(point, here), rtol=1e-15)
+    assert np.allclose(jax.jacfwd(local.slope)(point, here), here.hessian(point), rtol=1e-15)
     # (y - x^2)^2 - x^5 at (0.3, 0.4), by hand: x is the outgoing weight, y the incoming one.
     by_hand = {"second": -4 * 0.3 * (0.4 - 0.09) - 5 * 0.3**4, "first": 2 * (0.4 - 0.09)}
-    assert np.allclose(chart.slope(point, here), [by_hand[layer] for layer in ("second", "first") if layer in trains])
+    assert np.allclose(local.slope(point, here), [by_hand[layer] for layer in ("second", "first") if layer in trains])
 
 
 @pytest.mark.parametrize("method", ["levenberg", "newton"])

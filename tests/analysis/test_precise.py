@@ -5,7 +5,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from tutelage.analysis.precise import Precise, expectation, parts, value
+from tutelage.analysis.certificates.long_arithmetic import Precise, expectation, parts, value
 from tutelage.oracle.kernels import kernel
 from tutelage.problem.activations import activation, leaky_relu, polynomial
 

@@ -10,9 +10,9 @@ from scipy.stats import binom, norm
 
 from tutelage._errors import BadInput
 from tutelage.analysis import scaling
-from tutelage.analysis.censored import Sample, derivatives, maximise
-from tutelage.analysis.laws import LAWS, Law
 from tutelage.analysis.scaling import compare, fit
+from tutelage.analysis.scaling.laws import LAWS, Law
+from tutelage.analysis.scaling.likelihood import Sample, derivatives, maximise
 
 DIM = np.geomspace(1e3, 1e8, 6)
 

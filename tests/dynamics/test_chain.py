@@ -7,8 +7,7 @@ from scipy.stats import ks_2samp
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.dynamics import chain
-from tutelage.dynamics.chain import in_basis, walk
+from tutelage.dynamics.neuron_sgd import in_basis, walk
 from tutelage.problem.clusters import Clusters, antipodal, orthogonal
 from tutelage.problem.units import Experts, Units
 

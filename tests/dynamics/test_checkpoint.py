@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tutelage as tt
+from tutelage import _interrupt
 from tutelage._errors import BadInput
-from tutelage.dynamics import stopping
-from tutelage.dynamics.checkpoint import Checkpoint, replaced
-from tutelage.dynamics.run import Loop
-from tutelage.dynamics.stopping import Interrupted, gentle_signals, stop_asked
+from tutelage._files import replaced
+from tutelage._interrupt import Interrupted, gentle_signals, stop_asked
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.loop import Loop
 
 STEPS = 100  # a chunk spans an eighth of a run at most: after one of them 13 records are done, then 25, 37, ...
 
@@ -32,7 +33,7 @@ def whole():
 @pytest.fixture
 def stopping_after(monkeypatch):
     """Ask for a stop after so many chunks, as Ctrl-C does."""
-    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
+    monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
     advance = Loop.advance
 
     def after(chunks: int) -> None:
@@ -41,12 +42,12 @@ def stopping_after(monkeypatch):
         def counted(loop):
             advance(loop)
             if next(left, 1) == 0:
-                stopping.ask_to_stop()
+                _interrupt.ask_to_stop()
 
         monkeypatch.setattr(Loop, "advance", counted)
 
     yield after
-    stopping._ASKED.clear()
+    _interrupt._ASKED.clear()
 
 
 def same(one, other) -> bool:
@@ -61,7 +62,7 @@ def stopped(stopping_after, tmp_path):
     stopping_after(3)
     with pytest.raises(Interrupted):
         descend(checkpoint=path)
-    stopping._ASKED.clear()
+    _interrupt._ASKED.clear()
     return path
 
 
@@ -167,7 +168,7 @@ def test_the_new_file_is_seen_only_when_it_is_whole(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from tutelage.dynamics.checkpoint import replaced
+from tutelage._files import replaced
 
 def write(part):
     part.write_text("half of the ne")
@@ -234,12 +235,12 @@ def test_a_stop_that_comes_while_a_checkpoint_is_written_is_not_lost(tmp_path, m
     def asked_meanwhile(loop, path):
         save(loop, path)
         positions.append(loop.position)
-        stopping.ask_to_stop()
+        _interrupt.ask_to_stop()
 
-    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
+    monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
     monkeypatch.setattr(Loop, "save", asked_meanwhile)
     with pytest.raises(Interrupted):
         descend(checkpoint=Checkpoint(tmp_path / "run.npz", every=0.0))
-    stopping._ASKED.clear()
+    _interrupt._ASKED.clear()
     assert positions == [13, 25]
     assert same(descend(checkpoint=tmp_path / "run.npz"), whole)

@@ -7,9 +7,9 @@ import pytest
 from dynamics.mixtures import CROSSINGS, problem
 
 import tutelage as tt
-from tutelage.dynamics.crossing import End, cross
+from tutelage.dynamics.events import End, cross
 from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.run import Limits, Loop
+from tutelage.dynamics.loop import Limits, Loop
 from tutelage.oracle.population import population
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.observables import MIXTURE

@@ -14,8 +14,8 @@ import pytest
 from scipy import special, stats
 
 import tutelage as tt
-from tutelage.dynamics.normals import key_of
-from tutelage.dynamics.stochastic import Online
+from tutelage.dynamics.online import Online
+from tutelage.dynamics.random import key_of
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
 from tutelage.problem.hidden import GatedHidden

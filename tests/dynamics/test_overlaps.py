@@ -7,7 +7,7 @@ import pytest
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.dynamics.overlaps import flow_overlaps, initial
+from tutelage.dynamics.neuron_flow import flow_overlaps, initial
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import antipodal, orthogonal
 
@@ -187,7 +187,7 @@ def test_overlaps_that_contradict_the_frame_are_refused():
 
 
 def test_too_many_steps_are_refused(monkeypatch):
-    monkeypatch.setattr("tutelage.dynamics.overlaps.LIMIT", 3)
+    monkeypatch.setattr("tutelage.dynamics.neuron_flow.LIMIT", 3)
     problem = PROBLEMS["orthogonal"]
     units, start = drawn(problem, width=COUNT + 1)
     with pytest.raises(BadInput, match="3 steps"):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.routing import Routed, route
+from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.streams import stream
 from tutelage.problem.clusters import Clustered, Tasks, antipodal
 from tutelage.problem.outputs import outputs

@@ -11,7 +11,7 @@ import tutelage as tt
 from tutelage import StopReason
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.run import Limits, Loop, _advance
+from tutelage.dynamics.loop import Limits, Loop, _advance
 from tutelage.oracle.population import population
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.dynamics import spherical, stopping
+from tutelage import _interrupt
+from tutelage.dynamics import spherical
 from tutelage.dynamics.blocks import Rule
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.spherical import SEGMENT, Course, Learner, on_segments
@@ -115,9 +116,9 @@ def test_a_saved_course_goes_on_with_the_same_bits(whole, tmp_path):
 def test_a_stop_is_obeyed_between_chunks(whole, tmp_path):
     kept = Checkpoint(tmp_path / "kept.npz", every=1e9)
     halted = course(chunk=1)
-    with stopping.gentle_signals():
-        stopping.ask_to_stop()
-        with pytest.raises(stopping.Interrupted):
+    with _interrupt.gentle_signals():
+        _interrupt.ask_to_stop()
+        with pytest.raises(_interrupt.Interrupted):
             halted.finish(kept=kept)
     assert 0 < halted.position < LENGTH
     again = course()

@@ -15,9 +15,9 @@ import pytest
 from scipy import special, stats
 
 import tutelage as tt
-from tutelage.dynamics import normals
-from tutelage.dynamics.run import Limits, Loop
-from tutelage.dynamics.stochastic import Online, chi
+from tutelage.dynamics import random
+from tutelage.dynamics.loop import Limits, Loop
+from tutelage.dynamics.online import Online, chi
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
 
@@ -103,7 +103,7 @@ def ours(
     return see(np.asarray(end.first), np.asarray(end.second), teacher)
 
 
-KEYS = jnp.asarray(np.stack([normals.key_of(seed) for seed in range(4000)]))
+KEYS = jnp.asarray(np.stack([random.key_of(seed) for seed in range(4000)]))
 
 
 @eqx.filter_jit
@@ -285,7 +285,7 @@ def build():
         observables=(("loss", lambda view: view.loss),),
         events=[tt.below(0.3)],
         limits=Limits(jnp.array(0.0), jnp.array(0.0), jnp.array(1000)),
-        keys=np.stack([normals.key_of(seed) for seed in (0, 1)]),
+        keys=np.stack([random.key_of(seed) for seed in (0, 1)]),
     )
 
 
@@ -328,7 +328,7 @@ def test_a_stopping_event_and_a_certificate():
 
 
 def test_another_dimension_or_step_compiles_nothing():
-    from tutelage.dynamics.run import _advance
+    from tutelage.dynamics.loop import _advance
 
     tt.sgd(make(dim=10**3), step=1e-4, steps=5, batch=4)
     before = _advance._cached._cache_size()
@@ -338,8 +338,8 @@ def test_another_dimension_or_step_compiles_nothing():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_normals_are_normal(dtype):
-    keys = [jnp.asarray(normals.key_of(seed)) for seed in (0, 1)]
-    draw = jax.jit(lambda key, step: normals.normals(key, step, 0, (200_000,), dtype))
+    keys = [jnp.asarray(random.key_of(seed)) for seed in (0, 1)]
+    draw = jax.jit(lambda key, step: random.normals(key, step, 0, (200_000,), dtype))
     samples = [np.asarray(draw(key, jnp.array(float(step)))) for key in keys for step in (0, 1)]
     for sample in samples:
         assert stats.kstest(sample, "norm").pvalue > LEVEL / 4
@@ -349,11 +349,11 @@ def test_normals_are_normal(dtype):
 
 
 def test_bits_are_those_of_the_published_generator():
-    key = int(normals.key_of(5))
-    got = normals.words(jnp.asarray(normals.key_of(5)), jnp.array(7), 2, jnp.arange(3, dtype=jnp.uint64))
+    key = int(random.key_of(5))
+    got = random.random_bits(jnp.asarray(random.key_of(5)), jnp.array(7), 2, jnp.arange(3, dtype=jnp.uint64))
     assert [int(word) for word in got] == [squares64((7 << 34) + (2 << 32) + place, key) for place in range(3)]
 
-    short = normals.short_words(jnp.asarray(normals.key_of(5)), jnp.array(7), 2, jnp.arange(3, dtype=jnp.uint64))
+    short = random.short_random_bits(jnp.asarray(random.key_of(5)), jnp.array(7), 2, jnp.arange(3, dtype=jnp.uint64))
     assert [int(word) for word in short] == [squares32((7 << 34) + (2 << 32) + place, key) for place in range(3)]
 
 
@@ -382,7 +382,7 @@ def rounds(counter, key):
 
 def test_chi_variables():
     degrees = np.array([0.0, 1.0, 2.0, 3.0, 7.0, 1e9])
-    key = jnp.asarray(normals.key_of(0))
+    key = jnp.asarray(random.key_of(0))
     sample = jax.jit(jax.vmap(lambda step: chi(key, step, jnp.asarray(degrees))))(jnp.arange(20_000.0))
     assert not np.any(sample[:, 0])
     for column, count in zip(np.asarray(sample).T[1:], degrees[1:], strict=True):

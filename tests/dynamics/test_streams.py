@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import eval_hermitenorm
 
 import tutelage as tt
-from tutelage.dynamics.normals import key_of, normal_rows
+from tutelage.dynamics.random import key_of, normal_rows
 from tutelage.dynamics.streams import stream
 
 LEVEL = 1e-4

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.oracle.balance import Balance, noise_level, recommended_step, typical_start
+from tutelage.oracle.step_size import Balance, noise_level, recommended_step, typical_start
 from tutelage.problem.clusters import antipodal, orthogonal
 from tutelage.problem.units import Experts, Units
 

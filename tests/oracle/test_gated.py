@@ -10,8 +10,8 @@ import pytest
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.oracle import gated
-from tutelage.oracle.gated import GatedKernel, Moments, Overlaps, Units, overlaps, series
+from tutelage.oracle.kernels import gated
+from tutelage.oracle.kernels.gated import GatedKernel, Moments, Overlaps, Units, overlaps, series
 from tutelage.problem.activations import activation, from_callable, sigmoid
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.oracle import groups
 from tutelage.oracle.compensated import finer_outer_sums
-from tutelage.oracle.groups import Groups
+from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.problem.activations import activation, leaky_relu
 
 STUDENTS, TEACHERS, DIM = 8, 4, 7

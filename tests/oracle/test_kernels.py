@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tutelage._errors import BadInput
-from tutelage.oracle import quadrature
-from tutelage.oracle.kernels import SumKernel, kernel
-from tutelage.oracle.series import SeriesKernel
+from tutelage.oracle.kernels import SumKernel, kernel, quadrature
+from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.problem import activations as act
 
 ACTIVATIONS = {

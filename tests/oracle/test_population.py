@@ -9,7 +9,7 @@ import pytest
 
 import tutelage as tt
 from tutelage.oracle.compensated import outer_sums
-from tutelage.oracle.lines import Lines
+from tutelage.oracle.stable.linear_teacher import Lines
 from tutelage.problem.networks import flatten, unflatten
 
 PAIRS = [("relu", "linear"), ("relu", "relu"), ("abs", "relu"), ("erf", "erf"), ("tanh", "he3"), ("relu", "sigmoid")]
@@ -70,7 +70,7 @@ def test_any_orientation_gives_the_same_loss(monkeypatch):
     expected, slope = float(oracle.loss(weights)), oracle.gradient(weights)
     for _ in range(5):
         sides = jnp.asarray(rng.choice([-1.0, 1.0], 4))
-        monkeypatch.setattr("tutelage.oracle.lines.orientation", lambda first, axis, sides=sides: sides)
+        monkeypatch.setattr("tutelage.oracle.stable.linear_teacher.orientation", lambda first, axis, sides=sides: sides)
         assert float(oracle.loss(weights)) == pytest.approx(expected, rel=1e-13)
         np.testing.assert_allclose(oracle.gradient(weights).first, slope.first, atol=1e-13)
         np.testing.assert_allclose(oracle.gradient(weights).second, slope.second, atol=1e-13)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from papers.figures import shown
 
+from tutelage._interrupt import Interrupted
 from tutelage.analysis.claims import Verdict, mean_interval
 from tutelage.dynamics.spherical import Course
-from tutelage.dynamics.stopping import Interrupted
 from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe import certificate, explored, learnt, presets, result, runs, second_layer, stages
 from tutelage.papers.cluster_moe.checks import pipeline as checks

@@ -18,9 +18,9 @@ from tutelage.analysis.claims import Claim, Finding, Interval, Table, Verdict, a
 from tutelage.present import export as exporting
 from tutelage.present.cli import app
 from tutelage.present.export import table
-from tutelage.present.together import curve, together
-from tutelage.study.spec import RunSpec
-from tutelage.study.store import Entry, Store
+from tutelage.present.loss_overlay import curve, together
+from tutelage.store.spec import RunSpec
+from tutelage.store.store import Entry, Store
 from tutelage.trajectory.dataset import load
 
 

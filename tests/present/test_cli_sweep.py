@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from tutelage.dynamics.stopping import ask_to_stop
+from tutelage._interrupt import ask_to_stop
 from tutelage.present.cli import app
+from tutelage.store.store import Store
 from tutelage.study import cells, workers
 from tutelage.study.cells import Cell
-from tutelage.study.store import Store
 from tutelage.trajectory.dataset import load
 
 POWER = 0.5

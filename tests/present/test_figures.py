@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from tutelage._errors import BadInput
 from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
 from tutelage.present.figures import draw, save
-from tutelage.present.house import PALETTE
+from tutelage.present.theme import PALETTE
 
 X = np.array([0.0, 1.0, 10.0, 100.0])
 

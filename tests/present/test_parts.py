@@ -16,11 +16,11 @@ from tutelage._errors import BadInput
 from tutelage._plain import dumps, plain
 from tutelage._values import assignments
 from tutelage.present import progress as progress_module
+from tutelage.present.describe import describe
 from tutelage.present.overview import overview
-from tutelage.present.parameters import parameters
 from tutelage.present.placing import Crowd, best
 from tutelage.present.progress import Progress
-from tutelage.present.saved import describe
+from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
 
 

@@ -9,9 +9,9 @@ import pytest
 from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, Finding, Verdict
 from tutelage.present import report
-from tutelage.present.guard import guarded
+from tutelage.present.checks import guarded
 from tutelage.present.reproduce import reproduce
-from tutelage.present.results import Crash, PaperResult
+from tutelage.present.reproduction import Crash, PaperResult
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from tutelage import _interrupt
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Claim
-from tutelage.dynamics import stopping
 from tutelage.papers.paper import Figure
 from tutelage.present.reproduce import plan, reproduce
 
@@ -86,12 +86,12 @@ def test_a_stop_is_obeyed_before_the_next_part(registered, paper, tmp_path):
 
     def stops(settings, size):
         begun.append(size)
-        stopping.ask_to_stop()
+        _interrupt.ask_to_stop()
         return figure.compute(settings, size)
 
     registered(dataclasses.replace(paper, figures=(dataclasses.replace(figure, compute=stops),), claims=()))
-    with stopping.gentle_signals():
+    with _interrupt.gentle_signals():
         assert reproduce(["tiny/fig1"], out=tmp_path).ok
-        with pytest.raises(stopping.Interrupted):
+        with pytest.raises(_interrupt.Interrupted):
             reproduce(["tiny/fig1"], out=tmp_path)
     assert begun == ["quick"]

@@ -1,6 +1,6 @@
 """Lines about a long computation within a longer one."""
 
-from tutelage._listening import listening, tell
+from tutelage._progress import listening, tell
 from tutelage.present import progress
 from tutelage.present.progress import Within
 

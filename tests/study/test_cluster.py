@@ -11,8 +11,8 @@ from distributed import Client
 import tutelage as tt
 from benchmarks._loopback import loopback
 from tutelage._errors import BadInput
+from tutelage.store.asking import differences
 from tutelage.study import cluster
-from tutelage.study.runs import differences
 from tutelage.study.sweep import _Work
 
 # About a second a cell, so that a worker dies in the middle of one.

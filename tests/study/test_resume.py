@@ -9,17 +9,17 @@ import time
 import pytest
 
 import tutelage as tt
-from tutelage.study.runs import differences
-from tutelage.study.store import Store
+from tutelage.store.asking import differences
+from tutelage.store.store import Store
 
 # The commands as they are, but with chunks that take a while and a checkpoint after each of them: a run of 38 chunks
 # then lasts some four seconds, whatever the machine.
 SLOWLY = """
 import sys, time
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.run import Loop
+from tutelage.dynamics.loop import Loop
 from tutelage.present import cli
-from tutelage.study import runs
+from tutelage.store import asking
 
 advance = Loop.advance
 
@@ -124,7 +124,7 @@ def test_killed_while_the_result_is_written(tmp_path, reference, moment):
 import os, signal
 import tutelage as tt
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.study import runs
+from tutelage.store import asking
 
 real, runs.Checkpoint = runs.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
 

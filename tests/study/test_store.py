@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 import tutelage as tt
+from tutelage import _interrupt
 from tutelage._errors import BadInput
-from tutelage.dynamics import stopping
+from tutelage._interrupt import Interrupted
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.run import Loop
-from tutelage.dynamics.stopping import Interrupted
+from tutelage.dynamics.loop import Loop
 from tutelage.papers.paper import Paper
-from tutelage.study import runs
-from tutelage.study.runs import Disagreement, differences
-from tutelage.study.spec import RunSpec, digest
-from tutelage.study.store import Store, condition
-from tutelage.study.stored import StoredRun
+from tutelage.store import asking
+from tutelage.store.asking import Disagreement, differences
+from tutelage.store.spec import RunSpec, digest
+from tutelage.store.store import Store, condition
+from tutelage.store.stored import StoredRun
 
 EXPERIMENT = tt.papers.both_layers(steps=40)
 SPEC = RunSpec("both_layers", {"dim": 100, "init": "xavier", "scales": [1.0, 2.0]}, "descent", (0, 1))
@@ -197,11 +197,11 @@ def test_a_certificate_is_added_to_a_stored_run(store, computed):
 def test_a_run_that_was_stopped_may_be_asked_for_with_a_certificate(tmp_path, made, monkeypatch):
     """It records more, so that it cannot go on from there; it begins anew."""
     store = Store(tmp_path)
-    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
-    stopping.ask_to_stop()
+    monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
+    _interrupt.ask_to_stop()
     with pytest.raises(Interrupted):
         store.run(EXPERIMENT, seeds=2)
-    stopping._ASKED.clear()
+    _interrupt._ASKED.clear()
     assert (only(store).folder / "checkpoint.npz").is_file()
     certified = store.run(EXPERIMENT, seeds=2, certify=True)
     assert certified.loss.equals(made.open("last").loss) and not list(only(store).folder.glob("*.npz"))
@@ -427,14 +427,14 @@ def no_room(*_, **__):
 @pytest.fixture
 def checkpoints_at_once(monkeypatch):
     """Every run is long."""
-    monkeypatch.setattr(runs, "Checkpoint", lambda path, said: Checkpoint(path, every=0, said=said))
+    monkeypatch.setattr(asking, "Checkpoint", lambda path, said: Checkpoint(path, every=0, said=said))
 
 
 @pytest.mark.parametrize("where", ["write_json", "packed"])
 def test_a_full_disk_at_the_end_loses_nothing(tmp_path, made, monkeypatch, checkpoints_at_once, where):
     store = Store(tmp_path)
     with monkeypatch.context() as full:
-        full.setattr(runs, where, no_room)
+        full.setattr(asking, where, no_room)
         with pytest.raises(BadInput, match=r"cannot be written .No space left on device.; make room") as told:
             store.run(EXPERIMENT, seeds=2)
     assert ".part" not in sentence(told)
@@ -451,7 +451,7 @@ import resource, signal, sys, warnings
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.study import runs
+from tutelage.store import asking
 
 runs.Checkpoint = lambda path, said: Checkpoint(path, every=0, said=said)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is then an error, as on a full disk
@@ -480,7 +480,7 @@ def test_a_real_limit_on_the_size_of_files(tmp_path, made):
     assert differences(store.run(EXPERIMENT, seeds=2).dataset, made.open("last").dataset) == []
 
 
-@pytest.mark.parametrize("target", ["tutelage.study.store.filelock.FileLock", "os.mkdir"])
+@pytest.mark.parametrize("target", ["tutelage.store.store.filelock.FileLock", "os.mkdir"])
 def test_a_store_that_can_only_be_read(store, monkeypatch, computing_is_wrong, target):
     def forbidden(*_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -550,9 +550,9 @@ def test_two_processes_ask_at_the_same_time(tmp_path, made):
 
 def test_one_that_is_computed_is_running_and_one_that_waits_can_be_stopped(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    entry = store.prepare(runs.spec_of(EXPERIMENT, None, 2).plain())
+    entry = store.prepare(asking.spec_of(EXPERIMENT, None, 2).plain())
     assert only(store).state == "unfinished"
-    monkeypatch.setattr(stopping, "_ASKED", type(stopping._ASKED)())
+    monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
     holder = textwrap.dedent("""
         import sys, tutelage as tt
         with tt.Store(sys.argv[1]).locked(sys.argv[2]):
@@ -568,8 +568,8 @@ def test_one_that_is_computed_is_running_and_one_that_waits_can_be_stopped(tmp_p
         with pytest.raises(BadInput, match="Another process is at work"):
             store.remove(entry)
         with pytest.raises(Interrupted):
-            store.run(EXPERIMENT, seeds=2, told=lambda line: stopping.ask_to_stop())
+            store.run(EXPERIMENT, seeds=2, told=lambda line: _interrupt.ask_to_stop())
         process.kill()
-    stopping._ASKED.clear()
+    _interrupt._ASKED.clear()
     assert only(store).state == "unfinished"  # the lock of a process that dies is free
     assert store.run(EXPERIMENT, seeds=2).computed

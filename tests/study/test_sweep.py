@@ -16,11 +16,11 @@ import pytest
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.dynamics.stopping import Interrupted, ask_to_stop, gentle_signals
+from tutelage._interrupt import Interrupted, ask_to_stop, gentle_signals
+from tutelage.store.asking import differences, spec_of
 from tutelage.study import cells, workers
 from tutelage.study.cells import VERDICTS, Cell
 from tutelage.study.measuring import asked
-from tutelage.study.runs import differences, spec_of
 from tutelage.study.sweep import Sweep, _Work
 
 BASE = tt.papers.both_layers(steps=50)
@@ -326,7 +326,7 @@ def slow(store, **options):
 
 
 DRIVER = f"""
-    from tutelage.dynamics.stopping import Interrupted, gentle_signals
+    from tutelage._interrupt import Interrupted, gentle_signals
     try:
         with gentle_signals():
             experiment = tt.papers.both_layers(**{SETTINGS!r})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.dynamics import stopping
+from tutelage import _interrupt
 from tutelage.problem.clusters import antipodal
 
 TASKS = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
@@ -36,9 +36,9 @@ def test_each_seed_is_its_own(run):
 
 def test_a_stopped_run_is_taken_up_again(run, tmp_path):
     path = tmp_path / "kept.npz"
-    with stopping.gentle_signals():
-        stopping.ask_to_stop()
-        with pytest.raises(stopping.Interrupted):
+    with _interrupt.gentle_signals():
+        _interrupt.ask_to_stop()
+        with pytest.raises(_interrupt.Interrupted):
             tt.spherical(PROBLEM, tt.Experts(2, 3), seeds=[3, 5], checkpoint=path, **ASKED)
     assert path.is_file()
     again = tt.spherical(PROBLEM, tt.Experts(2, 3), seeds=[3, 5], checkpoint=path, **ASKED)

@@ -1,8 +1,8 @@
 """A paper's claim as an object: where it stands, what would make it false, and what was measured."""
 
 import enum
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -197,3 +197,28 @@ def probability_at_least(successes: int, trials: int, law: float, *, level: floa
     """The claim that a success probability is at least `law`: it fails when the whole interval lies below."""
     interval = binomial_interval(successes, trials, level)
     return Finding(holds_if(interval.high >= law), successes / trials, law, ">=", trials, successes, interval, detail)
+
+
+def all_of(findings: Sequence[Finding], detail: str = "") -> Finding:
+    """The first that fails, otherwise the first; the details of all, and their trials together.
+
+    ```python
+    >>> from tutelage.analysis.claims import all_of, at_most
+    >>> all_of([at_most(0.1, 1.0), at_most(3.0, 2.0)]).measured
+    3.0
+
+    ```
+    """
+    chosen = next((found for found in findings if found.verdict is not Verdict.HOLDS), findings[0])
+    text = " ".join(part for part in (*(found.detail for found in findings), detail) if part)
+    return replace(chosen, detail=text, seeds=max(found.seeds for found in findings))
+
+
+def unless(condition: bool, finding: Finding, verdict: Verdict, detail: str) -> Finding:
+    """`finding` when `condition` holds; otherwise its numbers with another verdict and reason.
+
+    A finding that fails keeps failing: an unmet hypothesis is no excuse for a wrong conclusion that was measured.
+    """
+    if condition or finding.verdict is Verdict.FAILS:
+        return finding
+    return replace(finding, verdict=verdict, detail=f"{detail} {finding.detail}".strip())

@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import EmpiricalOracle
-from tutelage.oracle.gated import Moments, Overlaps, overlaps
 from tutelage.oracle.kernels import kernel
+from tutelage.oracle.kernels.gated import Moments, Overlaps, overlaps
 from tutelage.oracle.mixture import EmpiricalMixture, Gram, MixtureOracle, units
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.networks import Weights
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.sparse.csgraph import connected_components
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.streams import Samples, Stream
-from tutelage.dynamics.totals import total
+from tutelage.dynamics.streams import Samples, Stream, total
 from tutelage.problem.outputs import First, checked, hidden, outputs
 from tutelage.problem.routers import Router, Threshold
 from tutelage.problem.units import Units

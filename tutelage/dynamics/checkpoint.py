@@ -1,14 +1,13 @@
 """A run in progress kept on disk: written between chunks by atomic replace, and taken up again by the same run."""
 
-import os
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from tutelage.dynamics.stopping import stop_asked
+from tutelage._files import replaced
+from tutelage._interrupt import stop_asked
 
 
 class Keepable(Protocol):
@@ -63,19 +62,3 @@ class Checkpoint:
             self._failed = True
         now = time.monotonic()
         self._due = now + max(self.every, 10 * (now - began))
-
-
-def replaced(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file so that at every moment either the old one or the new one is there, whole."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
-    try:
-        write(part)
-        with open(part, "rb") as file:
-            os.fsync(file.fileno())
-        part.chmod(0o644)
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -23,11 +23,11 @@ from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.blocks import BLOCK, Block, Rule, together
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.normals import MAX_STEPS
-from tutelage.dynamics.run import UNREADABLE, Progress
-from tutelage.dynamics.stopping import Interrupted, stop_asked
+from tutelage.dynamics.loop import UNREADABLE, Progress
+from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.streams import Samples, Stream
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Units

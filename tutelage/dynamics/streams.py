@@ -3,14 +3,16 @@
 So a run may be cut into chunks anywhere, or ask for one sample again, and sees the same data.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt64
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.normals import key_of, normal_rows, uniforms
+from tutelage.dynamics.random import key_of, normal_rows, uniforms
 from tutelage.problem.clusters import Clustered
 
 # What the random numbers of one sample are for.
@@ -82,3 +84,26 @@ def stream(problem: Clustered, seed: int, phase: int, precision: str = "float64"
     if precision not in ("float64", "float32"):
         raise BadInput(f'stream: precision is {precision!r}, but "float64" or "float32" was expected.')
     return Stream(problem, jnp.asarray(key_of(seed, phase)), precision)
+
+
+Term = Callable[[Samples, Float[Array, "sample column"], Float[Array, " sample"]], Any]
+
+
+def total(term: Term, stream: Stream, start: Array | int, count: Array | int, *, chunk: int, columns: int) -> Any:
+    """The sum of `term(samples, uniforms, live)` over `count` samples from number `start` on; for compiled functions.
+
+    `uniforms` has `columns` numbers a sample. `live` is 1, or 0 for rows beyond the last sample, which `term` has to
+    leave out. Chunks are added one after the other, so that the same chunk size gives the same bits.
+    """
+
+    def part(number: Array) -> Any:
+        done = number * chunk
+        live = (done + jnp.arange(chunk) < count).astype(float)
+        return term(stream.samples(start + done, chunk), stream.uniforms(start + done, chunk, columns), live)
+
+    def add(number: Array, sums: Any) -> Any:
+        return jax.tree.map(jnp.add, sums, part(number))
+
+    shapes = jax.eval_shape(part, jnp.array(0))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-jnp.asarray(count) // chunk), add, nothing)

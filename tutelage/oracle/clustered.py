@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tutelage.oracle.shifted import shifted
+from tutelage.oracle.kernels.shifted import shifted
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.hermite import moved
 from tutelage.problem.units import Units

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.gated import GatedKernel, Units
+from tutelage.oracle.kernels.gated import GatedKernel, Units
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.networks import Weights, flatten, unflatten
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from tutelage.oracle.base import AbstractOracle, assemble
-from tutelage.oracle.groups import Groups
+from tutelage.oracle.batched_cond import compute_where
 from tutelage.oracle.kernels import kernel
-from tutelage.oracle.lines import Lines
 from tutelage.oracle.mixture import MixtureOracle
-from tutelage.oracle.seldom import seldom
+from tutelage.oracle.stable.linear_teacher import Lines
+from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.atoms import PiecewiseLinear
@@ -95,7 +95,9 @@ class PopulationOracle(AbstractOracle):
         unit = self._shared_kink()
         if unit is None or not self.careful:
             return plain
-        return seldom(self._lost_loss(unit, weights, plain), partial(_grouped_loss, unit), plain, weights, self.target)
+        return compute_where(
+            self._lost_loss(unit, weights, plain), partial(_grouped_loss, unit), plain, weights, self.target
+        )
 
     def quick(self) -> "PopulationOracle":
         if self._shared_kink() is None:
@@ -140,7 +142,7 @@ class PopulationOracle(AbstractOracle):
         if unit is None or not self.careful:
             return plain
         lost = self._lost_gradient(unit, weights, plain)
-        return seldom(lost, partial(_grouped_gradient, unit), plain, weights, self.target)
+        return compute_where(lost, partial(_grouped_gradient, unit), plain, weights, self.target)
 
     def _plain_gradient(self, weights: Weights) -> Weights:
         first, out = weights.first, weights.second

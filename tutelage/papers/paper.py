@@ -13,7 +13,7 @@ from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
 from tutelage.trajectory.measures import Measure, named
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 from tutelage.trajectory.staged import StagedRun
 
 Size = Literal["quick", "full"]

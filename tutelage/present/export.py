@@ -10,8 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.checkpoint import replaced
-from tutelage.study.files import writing
+from tutelage._files import replaced, writing
 from tutelage.trajectory.dataset import packed
 
 Format = Literal["csv", "parquet", "netcdf"]

@@ -11,8 +11,8 @@ from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from tutelage.analysis.panels import Mark, Panel
-from tutelage.present.house import INK, QUIET
 from tutelage.present.placing import Box, Crowd, best
+from tutelage.present.theme import INK, QUIET
 
 MOST_INSIDE = 8  # longer legends go beside the axes
 PLACES: tuple[Any, ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from tutelage._plain import duration, number
-from tutelage.study.store import Entry
+from tutelage.store.store import Entry
 
 MOST = 4  # settings shown
 _COLOURS = {"finished": "green", "unfinished": "yellow", "running": "blue", "damaged": "red"}
@@ -46,7 +46,7 @@ def varied(entries: Sequence[Entry]) -> list[str]:
     ```python
     >>> from pathlib import Path
     >>> from tutelage.present.listing import varied
-    >>> from tutelage.study.store import Entry
+    >>> from tutelage.store.store import Entry
     >>> varied([Entry("0", Path(), {"settings": {"dim": dim, "width": 2}}) for dim in (10, 100)])
     ['dim']
 

@@ -13,8 +13,8 @@ from typing import Any
 from tutelage._plain import duration, number, plain, some
 from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.claims import Checked
-from tutelage.present.parameters import parameters
-from tutelage.present.results import DrawnFigure, PaperResult, tally
+from tutelage.present.reproduction import DrawnFigure, PaperResult, tally
+from tutelage.present.settings_table import parameters
 from tutelage.present.versions import machine, versions
 
 

@@ -14,17 +14,17 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._errors import BadInput
-from tutelage._listening import listening
+from tutelage._files import write_json
+from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import plain
+from tutelage._progress import listening
 from tutelage.analysis.claims import Table
-from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
-from tutelage.present.guard import guarded
+from tutelage.present.checks import guarded
 from tutelage.present.progress import Reporter, Within
-from tutelage.present.results import Crash, DrawnFigure, PaperResult
+from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
-from tutelage.study.files import write_json
 from tutelage.trajectory.dataset import save
 
 _DRAWING = threading.Lock()  # the settings of matplotlib are global

@@ -1,18 +1,19 @@
 """Tables for a terminal. Every function takes plain values and prints to the given console."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table as Grid
 
 from tutelage._plain import number, plain
 from tutelage.analysis.claims import Checked, Table, Verdict
 from tutelage.papers.paper import Paper
-from tutelage.present.grid import grid
-from tutelage.present.parameters import parameters
-from tutelage.present.results import Crash, counts, tally
+from tutelage.present.reproduction import Crash, counts, tally
+from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
 
 _COLOURS = {
@@ -21,6 +22,15 @@ _COLOURS = {
     Verdict.NOT_APPLICABLE: "bright_black",
     Verdict.NOT_REACHED: "blue",
 }
+
+
+def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a plain table under its title; cells may carry rich markup, so text of others must be escaped before."""
+    table = Grid(*head, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=any(head))
+    for row in rows:
+        table.add_row(*row)
+    if table.rows:
+        console.print(f"[bold]{escape(title)}[/]" if title else "", table, "", sep="\n")
 
 
 def papers(console: Console, known: Sequence[Paper]) -> None:

@@ -13,8 +13,8 @@ from tutelage._plain import plain
 from tutelage.analysis.claims import Verdict
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.papers.paper import Paper, Settings
+from tutelage.store.spec import RunSpec, digest
 from tutelage.study.measuring import Asked
-from tutelage.study.spec import RunSpec, digest
 from tutelage.trajectory.measures import Measured, options
 
 VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}

@@ -12,7 +12,7 @@ from tutelage._plain import number, some
 from tutelage.analysis.panels import Field, Panel, Scale, Series, Sheet, line
 from tutelage.analysis.scaling import Fit
 from tutelage.study.contours import contour
-from tutelage.study.swept import (
+from tutelage.study.sweep_data import (
     LEVEL,
     Array,
     Curve,

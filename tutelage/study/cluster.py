@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.stopping import stop_asked
+from tutelage._interrupt import stop_asked
 from tutelage.study.cells import Cell
 from tutelage.study.workers import PAUSE, Outcome, packed, work
 

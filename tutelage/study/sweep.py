@@ -14,20 +14,19 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._errors import BadInput, unknown
+from tutelage._files import read_json, replaced, write_json, writing
+from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import duration, some
-from tutelage.dynamics.checkpoint import replaced
-from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.papers.paper import Experiment, Paper
+from tutelage.store.asking import spec_of, tidied
+from tutelage.store.spec import SCHEMA
+from tutelage.store.store import Entry, Store
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
-from tutelage.study.files import read_json, write_json, writing
 from tutelage.study.measuring import Asked, Wanted, asked
-from tutelage.study.result import Sweep
-from tutelage.study.runs import spec_of, tidied
-from tutelage.study.spec import SCHEMA
-from tutelage.study.store import Entry, Store
+from tutelage.study.sweep_result import Sweep
 from tutelage.trajectory.dataset import load, provenance, save
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import cloudpickle
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.stopping import Interrupted, ask_to_stop, stop_asked
+from tutelage._interrupt import Interrupted, ask_to_stop, stop_asked
 from tutelage.study.cells import Cell, compute
 
 Outcome = dict[str, Any]

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.events import Event
-from tutelage.dynamics.view import View
-from tutelage.trajectory.run import Run
+from tutelage.dynamics.snapshot import Snapshot
+from tutelage.trajectory.result import Run
 
 Kind = Literal["number", "time", "chance"]
 REDUCERS = ("max", "min", "mean", "sum", "count")
@@ -112,9 +112,9 @@ def _once(items: Iterable[Any]) -> tuple[Any, ...]:
 class _All:
     """All conditions hold. Compares equal for equal conditions, so that all cells of a sweep share a compilation."""
 
-    conditions: tuple[Callable[[View], Any], ...]
+    conditions: tuple[Callable[[Snapshot], Any], ...]
 
-    def __call__(self, view: View) -> Float[Array, ""]:
+    def __call__(self, view: Snapshot) -> Float[Array, ""]:
         return jnp.stack([condition(view) for condition in self.conditions]).min()
 
 

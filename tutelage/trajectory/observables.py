@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput, unknown
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
 from tutelage.oracle.orders import order_gradients, order_losses
@@ -28,7 +28,7 @@ class Observable:
     """
 
     name: str
-    measure: Callable[[View], Any]
+    measure: Callable[[Snapshot], Any]
     dims: tuple[str, ...] = ()
     long_name: str = ""
     units: str = "1"
@@ -40,50 +40,50 @@ def _angle(left: Rows, right: Rows):
     return jnp.where(arc.sign > 0, arc.near, jnp.pi - arc.near)
 
 
-def _loss(view: View):
+def _loss(view: Snapshot):
     return view.loss
 
 
-def _gradient_norm(view: View):
+def _gradient_norm(view: Snapshot):
     return view.gradient_norm
 
 
-def _first_norm(view: View):
+def _first_norm(view: Snapshot):
     return rows(view.weights.first).norm
 
 
-def _second(view: View):
+def _second(view: Snapshot):
     return view.weights.second
 
 
-def _overlap(view: View):
+def _overlap(view: Snapshot):
     return view.weights.first @ view.teacher.first.T
 
 
-def _overlap_cos(view: View):
+def _overlap_cos(view: Snapshot):
     return rows(view.weights.first).unit @ rows(view.teacher.first).unit.T
 
 
-def _overlap_angle(view: View):
+def _overlap_angle(view: Snapshot):
     return _angle(rows(view.weights.first), rows(view.teacher.first))
 
 
-def _overlap_ss(view: View):
+def _overlap_ss(view: Snapshot):
     return view.weights.first @ view.weights.first.T
 
 
-def _overlap_ss_angle(view: View):
+def _overlap_ss_angle(view: Snapshot):
     units = rows(view.weights.first)
     return _angle(units, units)
 
 
-def _imbalance(view: View):
+def _imbalance(view: Snapshot):
     """`|w|^2 - |v|^2` as a product of sum and difference: right also when the layers nearly balance."""
     incoming, outgoing = rows(view.weights.first).norm, rows(view.weights.second).norm
     return (incoming - outgoing) * (incoming + outgoing)
 
 
-def _weights_first(view: View):
+def _weights_first(view: Snapshot):
     return view.weights.first
 
 
@@ -117,7 +117,7 @@ class _Networks:
     activations: tuple[Activation, Activation]
     tied: tuple[bool, bool]
 
-    def plain(self, view: View) -> tuple[Weights, Weights]:
+    def plain(self, view: Snapshot) -> tuple[Weights, Weights]:
         """The weights of plain networks that compute the same."""
         student, teacher = (
             untied(weights) if tied else weights
@@ -125,7 +125,7 @@ class _Networks:
         )
         return student, teacher
 
-    def loss(self, view: View) -> Float[Array, ""]:
+    def loss(self, view: Snapshot) -> Float[Array, ""]:
         """The population loss; of a student that descends another one to 1e-16 of the squared output."""
         inner = view.oracle.plain if isinstance(view.oracle, TiedOracle) else view.oracle
         if isinstance(inner, PopulationOracle):
@@ -141,7 +141,7 @@ class _Orders:
     highest: int
     rest: bool = False
 
-    def __call__(self, view: View) -> Float[Array, "..."]:
+    def __call__(self, view: Snapshot) -> Float[Array, "..."]:
         found = order_losses(*self.networks.activations, *self.networks.plain(view), self.highest + 1)
         return self.networks.loss(view) - jnp.sum(found) if self.rest else found
 
@@ -154,7 +154,7 @@ class _Pulls:
     highest: int
     trains: tuple[str, ...]
 
-    def __call__(self, view: View) -> Float[Array, " order"]:
+    def __call__(self, view: Snapshot) -> Float[Array, " order"]:
         target, tied = self.networks.plain(view)[1], self.networks.tied[0]
         found = order_gradients(*self.networks.activations, view.weights, target, self.highest + 1, tied=tied)
         squares = [jnp.sum(getattr(found, layer) ** 2, axis=(1, 2)) for layer in self.trains]
@@ -227,7 +227,7 @@ def _orders_to(highest: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
 def _taught(role: str, taught: str):
     """Cosines of the students' routers or experts with the teachers'."""
 
-    def measure(view: View):
+    def measure(view: Snapshot):
         return getattr(units(view.weights.first), role) @ getattr(units(view.teacher.first), taught).T
 
     return measure
@@ -236,7 +236,7 @@ def _taught(role: str, taught: str):
 def _among(role: str, other: str):
     """Cosines among the students."""
 
-    def measure(view: View):
+    def measure(view: Snapshot):
         own = units(view.weights.first)
         return getattr(own, role) @ getattr(own, other).T
 
@@ -244,7 +244,7 @@ def _among(role: str, other: str):
 
 
 def _norm(part: int):
-    def measure(view: View):
+    def measure(view: Snapshot):
         return jnp.split(rows(view.weights.first).norm, 2)[part]
 
     return measure
@@ -275,7 +275,7 @@ def _on_request(problem: Problem) -> tuple[Observable, ...]:
     return (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
 
 
-Observe = Mapping[str, Callable[[View], Any]] | tuple[Observable, ...]
+Observe = Mapping[str, Callable[[Snapshot], Any]] | tuple[Observable, ...]
 
 
 def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, weights: bool) -> tuple[Observable, ...]:

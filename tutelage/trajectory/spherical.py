@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tutelage._errors import BadInput
 from tutelage.dynamics.blocks import Rule
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.run import Progress
+from tutelage.dynamics.loop import Progress
 from tutelage.dynamics.spherical import SEGMENT, Course, Learner
 from tutelage.dynamics.streams import stream
 from tutelage.problem.clusters import Clustered

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from tutelage.trajectory.run import Recorded
+from tutelage.trajectory.result import Recorded
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.kernels.hermite import kernel_values, teacher_power
 from tutelage.analysis.kernels.solve import explained
-from tutelage.oracle.jets import AbstractKernel
 from tutelage.oracle.kernels import kernel
+from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.problem.activations import Activation
 from tutelage.problem.networks import Weights
 

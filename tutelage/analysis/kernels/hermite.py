@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tutelage.oracle.jets import AbstractKernel
 from tutelage.oracle.kernels import kernel
+from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.orders import order_losses
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.networks import Weights

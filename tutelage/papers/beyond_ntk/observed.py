@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array, Float
 
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk.constants import coefficient
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
@@ -21,26 +21,26 @@ BASIS_LIKE = 0.95
 class _Frozen:
     caps: tuple[float, ...]
 
-    def __call__(self, view: View) -> Float[Array, " stage"]:
+    def __call__(self, view: Snapshot) -> Float[Array, " stage"]:
         return jnp.sum(jnp.sum(view.weights.first**2, axis=1) > jnp.asarray(self.caps)[:, None], axis=1)
 
 
-def _cosines(view: View) -> Float[Array, "student teacher"]:
+def _cosines(view: Snapshot) -> Float[Array, "student teacher"]:
     return jnp.abs(rows(view.weights.first).unit @ rows(view.teacher.first).unit.T)
 
 
-def _power(view: View) -> Float[Array, " teacher"]:
+def _power(view: Snapshot) -> Float[Array, " teacher"]:
     """`E w_i^2`, the mean over units of the squared coordinate along each teacher."""
     return jnp.mean((view.weights.first @ rows(view.teacher.first).unit.T) ** 2, axis=0)
 
 
-def _caught(view: View) -> Float[Array, " teacher"]:
+def _caught(view: Snapshot) -> Float[Array, " teacher"]:
     """The part of it that units on that direction hold, `gamma_i`."""
     seen = (view.weights.first @ rows(view.teacher.first).unit.T) ** 2
     return jnp.mean(jnp.where(_cosines(view) >= BASIS_LIKE, seen, 0.0), axis=0)
 
 
-def _size(view: View) -> Float[Array, ""]:
+def _size(view: Snapshot) -> Float[Array, ""]:
     return jnp.mean(jnp.sum(view.weights.first**2, axis=1))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.phases import Milestone, detect, milestones, table
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 LEARNT = 0.2
 """Orders 0 to 2 are learnt when they are this part of the loss of all others; on samples noise keeps them from less."""

@@ -16,7 +16,7 @@ from tutelage.problem.initial import GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 
 def teacher_rows(settings: BeyondNtkSettings) -> np.ndarray:

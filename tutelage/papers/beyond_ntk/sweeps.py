@@ -6,18 +6,18 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
 from tutelage.dynamics.events import Event
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk.observed import paper_loss
 from tutelage.papers.paper import Diagram
 from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 HALVED = 0.5
 """The plateau is over when the fourth order is this part of that of a student with no fourth order."""
 
 
-def fourth_order(view: View) -> Float[Array, ""]:
+def fourth_order(view: Snapshot) -> Float[Array, ""]:
     """The squared error of the fourth tensor over the square of the teacher's, both networks scaled to order 0 equal.
 
     It is of directions and shares of mass only, so that it is the same for all units, and on samples.
@@ -35,7 +35,7 @@ def fourth_order(view: View) -> Float[Array, ""]:
     return (product(student, mass, student, mass) - 2 * met + target) / target
 
 
-def _escapes(view: View) -> Float[Array, ""]:
+def _escapes(view: Snapshot) -> Float[Array, ""]:
     return HALVED - fourth_order(view)
 
 

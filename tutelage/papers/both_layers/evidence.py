@@ -25,7 +25,7 @@ from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_steps
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 from tutelage.papers.paper import Size
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.floating]
 

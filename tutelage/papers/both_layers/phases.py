@@ -10,7 +10,7 @@ from tutelage.analysis.phases import Milestone, detect, milestones, table
 from tutelage.papers.both_layers.constants import C4, C7
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.start import alignment_time, growth_time
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 
 def side_angles(dataset: xr.Dataset) -> xr.DataArray:

@@ -13,7 +13,7 @@ from tutelage.problem.initial import AbstractEntries, ChiEntries, GaussianEntrie
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 
 def target_matrix(settings: BothLayersSettings) -> np.ndarray:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.oracle import shifted
+from tutelage.oracle.kernels import shifted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import begun, coefficients, race
 from tutelage.problem.activations import activation

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.analysis.certificates import Certificate
+from tutelage.analysis.certificates.checks import Check
 from tutelage.analysis.readout import errors
-from tutelage.analysis.routes import Check
 from tutelage.dynamics.spherical import Course, Learner
 from tutelage.dynamics.streams import Samples, Stream
 from tutelage.papers.cluster_moe import stages

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.dynamics.overlaps import flow_overlaps
+from tutelage.dynamics.neuron_flow import flow_overlaps
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import passing, population
 from tutelage.papers.cluster_moe.result import sharply

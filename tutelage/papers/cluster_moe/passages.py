@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from tutelage.dynamics.chain import in_basis, walk
-from tutelage.oracle.balance import Balance
+from tutelage.dynamics.neuron_sgd import in_basis, walk
+from tutelage.oracle.step_size import Balance
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.dynamics.routing import Routed, route
+from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.streams import Stream, stream
 from tutelage.oracle.routing import population
 from tutelage.papers.cluster_moe.planted import planted

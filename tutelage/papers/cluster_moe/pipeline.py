@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.run import Progress
+from tutelage.dynamics.loop import Progress
 from tutelage.dynamics.spherical import SEGMENT, Course, Learner, read_state, write_state
-from tutelage.dynamics.stopping import Interrupted, stop_asked
 from tutelage.oracle.routing import effective_rank
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

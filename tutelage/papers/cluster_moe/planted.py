@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.oracle.shifted import shifted
+from tutelage.oracle.kernels.shifted import shifted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.units import Units

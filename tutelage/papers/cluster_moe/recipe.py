@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tutelage._errors import BadInput
 from tutelage._version import __version__
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.run import Progress
+from tutelage.dynamics.loop import Progress
 from tutelage.papers.cluster_moe import result
 from tutelage.papers.cluster_moe.certificate import certify as certified
 from tutelage.papers.cluster_moe.expected import run_expected

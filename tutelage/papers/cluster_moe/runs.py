@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from tutelage._config import cache_folder
-from tutelage._listening import tell
+from tutelage._progress import tell
 from tutelage.papers.cluster_moe.presets import PRESETS
 from tutelage.papers.cluster_moe.recipe import identity_of, run
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

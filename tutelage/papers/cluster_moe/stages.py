@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage.analysis.readout import Errors, Readout, errors, ridge
 from tutelage.dynamics.blocks import Rule
-from tutelage.dynamics.routing import Routed, route
+from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.spherical import Learner
 from tutelage.dynamics.streams import Stream, stream
 from tutelage.oracle.routing import population

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.dynamics.overlaps import OverlapFlow, flow_overlaps, initial
+from tutelage.dynamics.neuron_flow import OverlapFlow, flow_overlaps, initial
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size

@@ -28,7 +28,7 @@ from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, OBSERVED, Track
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.floating]
 

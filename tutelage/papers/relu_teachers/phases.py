@@ -28,7 +28,7 @@ from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.chain import LIMITS, first_phase_time, second_phase_time
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 EPS1 = 0.1  # a free parameter of Theorem 6; its literal size underflows
 NEAR_PLATEAU = 0.03  # of the sum of norms

@@ -13,7 +13,7 @@ from tutelage.problem.initial import AbstractRows, GaussianRows, WeakRecoveryRow
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 
 def teacher_rows(settings: ReluTeachersSettings) -> np.ndarray:

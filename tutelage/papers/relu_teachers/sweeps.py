@@ -8,27 +8,27 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
 from tutelage.dynamics.events import Event
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.papers.paper import Diagram
 from tutelage.papers.relu_teachers.lasting import plateau_time
 from tutelage.papers.relu_teachers.phases import NEAR_PLATEAU, NEEDED, SEPARATED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.trajectory.measures import Measure, Measured, phase_times
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 
-def _filled(view: View) -> Float[Array, ""]:
+def _filled(view: Snapshot) -> Float[Array, ""]:
     """The sum of the students' norms, over that of the saddle on the mean direction of orthogonal teachers."""
     students, teachers = (jnp.linalg.norm(weights.first, axis=1) for weights in (view.weights, view.teacher))
     return jnp.sum(students) / (Plateau(len(teachers), len(students)).sum_of_norms * jnp.mean(teachers))
 
 
-def _arrives(view: View) -> Float[Array, ""]:
+def _arrives(view: Snapshot) -> Float[Array, ""]:
     return _filled(view) - (1 - NEAR_PLATEAU)
 
 
-def _leaves(view: View) -> Float[Array, ""]:
+def _leaves(view: Snapshot) -> Float[Array, ""]:
     return _filled(view) - (1 + NEAR_PLATEAU)
 
 

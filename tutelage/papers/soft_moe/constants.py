@@ -15,7 +15,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from tutelage.oracle.gated import series
+from tutelage.oracle.kernels.gated import series
 from tutelage.problem.activations import Activation, activation
 
 Array = NDArray[np.float64]

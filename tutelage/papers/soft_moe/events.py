@@ -4,36 +4,36 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage.dynamics.events import Crossings
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.mixture import units
 
 RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
 """Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""
 
 
-def expert_overlap(view: View) -> Float[Array, "student teacher"]:
+def expert_overlap(view: Snapshot) -> Float[Array, "student teacher"]:
     """The overlap of each student's expert with each teacher's."""
     return units(view.weights.first).expert @ units(view.teacher.first).expert.T
 
 
-def _router(view: View) -> Float[Array, "student teacher"]:
+def _router(view: Snapshot) -> Float[Array, "student teacher"]:
     return units(view.weights.first).router @ units(view.teacher.first).router.T
 
 
-def _expert_reaches(view: View) -> Float[Array, "student teacher"]:
+def _expert_reaches(view: Snapshot) -> Float[Array, "student teacher"]:
     return expert_overlap(view) - RECOVERED
 
 
-def _router_reaches(view: View) -> Float[Array, "student teacher"]:
+def _router_reaches(view: Snapshot) -> Float[Array, "student teacher"]:
     return _router(view) - RECOVERED
 
 
-def _cancels(view: View) -> Float[Array, "student student"]:
+def _cancels(view: Snapshot) -> Float[Array, "student student"]:
     expert = units(view.weights.first).expert
     return ANNIHILATED - expert @ expert.T
 
 
-def _shares(view: View) -> Float[Array, " teacher"]:
+def _shares(view: Snapshot) -> Float[Array, " teacher"]:
     """The second largest overlap with each teacher."""
     overlap = expert_overlap(view)
     return jnp.sort(overlap, axis=0)[-2] - SHARED if len(overlap) > 1 else jnp.full(overlap.shape[1], -1.0)

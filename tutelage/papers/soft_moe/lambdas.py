@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.oracle.gated import Moments, Overlaps
+from tutelage.oracle.kernels.gated import Moments, Overlaps
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.problem.activations import Activation
 

@@ -17,7 +17,7 @@ from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem.networks import Weights
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import xarray as xr
 
 from tutelage.analysis.phases import Phase, table
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 NEEDED = ("expert_time", "router_time", "pair_time")
 

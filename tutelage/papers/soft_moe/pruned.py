@@ -22,7 +22,7 @@ from tutelage.papers.soft_moe.races import shared
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem.networks import Weights
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.float64]
 

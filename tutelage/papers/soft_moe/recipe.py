@@ -13,7 +13,7 @@ from tutelage.problem.initial import MixtureRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 PARTS = {
     "routers and experts": ("routers", "experts"),

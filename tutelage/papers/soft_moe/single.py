@@ -16,7 +16,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from tutelage.dynamics.events import Crossings
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.constants import Constants
@@ -27,7 +27,7 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ FRAME = 6  # two vectors of the teacher, four of the students
 RTOL = 1e-9
 
 
-def _halfway(view: View) -> Float[jax.Array, "student teacher"]:
+def _halfway(view: Snapshot) -> Float[jax.Array, "student teacher"]:
     own, taught = units(view.weights.first), units(view.teacher.first)
     return jnp.abs(own.expert @ taught.expert.T) - HALF
 

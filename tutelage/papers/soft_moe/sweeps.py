@@ -8,12 +8,12 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.dynamics.events import Event
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.papers.paper import Diagram
 from tutelage.papers.soft_moe.events import expert_overlap
 from tutelage.papers.soft_moe.foretold import recovered_law, recovery_law, success_law
 from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 SURE = 0.95
 """Overlap at which a run may stop: past that of recovery, so that its time has been noted by then."""
@@ -49,15 +49,15 @@ def _last(run: Run) -> NDArray[np.float64]:
     return teacher_times(run).max(1)  # nan while one is missing
 
 
-def _best(view: View) -> Float[Array, " teacher"]:
+def _best(view: Snapshot) -> Float[Array, " teacher"]:
     return jnp.max(expert_overlap(view), axis=0)
 
 
-def _one_is_learnt(view: View) -> Float[Array, ""]:
+def _one_is_learnt(view: Snapshot) -> Float[Array, ""]:
     return jnp.max(_best(view)) - SURE
 
 
-def _all_are_learnt(view: View) -> Float[Array, ""]:
+def _all_are_learnt(view: Snapshot) -> Float[Array, ""]:
     return jnp.min(_best(view)) - SURE
 
 

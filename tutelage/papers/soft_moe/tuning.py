@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage.analysis.phases import Fit, line
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.constants import Constants
@@ -22,7 +22,7 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
 from tutelage.trajectory.observables import Observable
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Values = NDArray[np.float64]
 
@@ -32,16 +32,16 @@ CANCELLED = 1e-12
 """Below this the loss, a difference of numbers of order 1, has lost its digits; its quadratic form has not."""
 
 
-def _gap(view: View) -> Float[Array, "row frame"]:
+def _gap(view: Snapshot) -> Float[Array, "row frame"]:
     """`thetabar - theta*` by differences of vectors: `1 - cosine` would lose half of the digits."""
     return jnp.concatenate(units(view.weights.first)) - jnp.concatenate(units(view.teacher.first))
 
 
-def _distance(view: View) -> Float[Array, " student"]:
+def _distance(view: Snapshot) -> Float[Array, " student"]:
     return sum(jnp.split(jnp.sum(_gap(view) ** 2, axis=1), 2), jnp.zeros(()))
 
 
-def _quadratic(view: View) -> Float[Array, ""]:
+def _quadratic(view: Snapshot) -> Float[Array, ""]:
     """`1/2 d^T H d` at the teacher, with `d = thetabar - theta*`."""
     gap = Weights(_gap(view), jnp.zeros_like(view.teacher.second))
     _, bent = jax.jvp(view.oracle.gradient, (view.teacher,), (gap,))

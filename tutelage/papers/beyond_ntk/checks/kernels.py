@@ -5,8 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from tutelage.analysis.claims import Claim, Finding, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
 from tutelage.analysis.kernels import (
     KERNELS,
     HardTeacher,

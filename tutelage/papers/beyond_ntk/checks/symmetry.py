@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import field, powers
 from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates

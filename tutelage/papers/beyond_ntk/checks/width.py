@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import field, perturbation, width
 from tutelage.papers.beyond_ntk.constants import plateau, start_loss
 from tutelage.papers.beyond_ntk.evidence import Evidence

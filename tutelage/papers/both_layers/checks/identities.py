@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, at_most, holds_if
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, all_of, at_most, holds_if
 from tutelage.papers.both_layers.evidence import FRAME, Evidence, widen
 from tutelage.papers.both_layers.oriented import oriented_gradient, oriented_loss
 from tutelage.papers.both_layers.quadrature import planar_gradient, planar_loss

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
 from tutelage.papers.both_layers.constants import (
     C2,
     C4,

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most, holds_if
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if
 from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
 from tutelage.papers.both_layers.evidence import FRAME, Evidence

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
-from tutelage.analysis.combine import all_of, unless
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, unless
 from tutelage.papers.both_layers.constants import (
     C2,
     C3,

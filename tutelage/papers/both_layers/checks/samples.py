@@ -5,8 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
 from tutelage.papers.both_layers.constants import C4, C5
 from tutelage.papers.both_layers.evidence import Evidence, Sampled

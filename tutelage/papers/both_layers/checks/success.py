@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, holds_if, probability_is
-from tutelage.analysis.combine import all_of, unless
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most, holds_if, probability_is, unless
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
 from tutelage.papers.both_layers.evidence import Evidence

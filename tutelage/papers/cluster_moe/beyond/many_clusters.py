@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.dynamics.overlaps import flow_overlaps
+from tutelage.dynamics.neuron_flow import flow_overlaps
 from tutelage.dynamics.spherical import Course, Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.bench import Bench

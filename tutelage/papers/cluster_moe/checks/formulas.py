@@ -9,10 +9,9 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most, probability_is
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
 from tutelage.oracle.clustered import ClusterOracle
-from tutelage.oracle.shifted import shifted
+from tutelage.oracle.kernels.shifted import shifted
 from tutelage.papers.cluster_moe.assumptions import compatible
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.problem.activations import activation

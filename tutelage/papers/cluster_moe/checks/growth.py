@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.cluster_moe import passages, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.passages import K

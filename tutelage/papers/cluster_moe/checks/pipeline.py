@@ -16,6 +16,7 @@ from tutelage.analysis.claims import (
     Claim,
     Finding,
     Verdict,
+    all_of,
     at_least,
     at_most,
     binomial_interval,
@@ -23,7 +24,6 @@ from tutelage.analysis.claims import (
     mean_interval,
     probability_at_least,
 )
-from tutelage.analysis.combine import all_of
 from tutelage.dynamics.spherical import Course, Learner
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.papers.cluster_moe import explored, runs, second_layer, stages

@@ -16,13 +16,13 @@ from tutelage.analysis.claims import (
     Claim,
     Finding,
     Verdict,
+    all_of,
     at_least,
     at_most,
     holds_if,
     probability_at_least,
     probability_is,
 )
-from tutelage.analysis.combine import all_of
 from tutelage.dynamics.streams import stream
 from tutelage.oracle import routing
 from tutelage.papers.cluster_moe import phase_two, races

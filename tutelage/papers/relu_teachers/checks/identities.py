@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.hessian import hessian

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most, probability_at_least
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_at_least
 from tutelage.papers.relu_teachers.evidence import Evidence, clock
 from tutelage.papers.relu_teachers.local import lojasiewicz, measured_constant
 from tutelage.papers.relu_teachers.plateau import Plateau

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.local import groups_of

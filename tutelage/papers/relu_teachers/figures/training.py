@@ -13,7 +13,7 @@ from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 Init = Literal["gaussian", "weak"]
 INITS: tuple[Init, ...] = ("gaussian", "weak")

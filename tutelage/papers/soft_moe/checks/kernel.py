@@ -8,8 +8,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, Evidence, paper, papers_units
 from tutelage.papers.soft_moe.constants import (
     NEEDED,

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.exact import Exact

@@ -10,13 +10,13 @@ from tutelage.analysis.claims import (
     Claim,
     Finding,
     Verdict,
+    all_of,
     at_least,
     at_most,
     binomial_interval,
     holds_if,
     probability_at_least,
 )
-from tutelage.analysis.combine import all_of
 from tutelage.papers.soft_moe.pruned import BEYOND, DRAWS, EPSILONS, TOLERANCE, Pruned, edge, longest
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning

@@ -7,8 +7,16 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2, ks_2samp, kstest, norm
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_least, at_most, binomial_interval, probability_at_least
-from tutelage.analysis.combine import all_of
+from tutelage.analysis.claims import (
+    Claim,
+    Finding,
+    Verdict,
+    all_of,
+    at_least,
+    at_most,
+    binomial_interval,
+    probability_at_least,
+)
 from tutelage.papers.soft_moe.draws import Draws, in_all_coordinates
 from tutelage.papers.soft_moe.gaps import gaps, quantiles
 from tutelage.papers.soft_moe.settings import SoftMoeSettings

@@ -18,7 +18,7 @@ from tutelage.papers.soft_moe.pruned import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 POINTS = {"quick": 106, "full": 421}
 RULES = {1: "one at a time (Eqs. 7, 8)", 2: "pairs too"}

@@ -12,7 +12,7 @@ from tutelage.analysis.panels import Series, line
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 SEEDS: dict[Size, int] = {"quick": 16, "full": 64}
 TEACHERS, STUDENTS = 4, 12

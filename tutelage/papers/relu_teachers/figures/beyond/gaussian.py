@@ -24,7 +24,7 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.trajectory.join import combined, part
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 SCALES = (1e-5, 1e-8, 1e-11)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage.analysis.panels import Series, line
 from tutelage.dynamics.events import Crossings, Event
-from tutelage.dynamics.view import View
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.events import ANNIHILATED, RECOVERED
@@ -18,7 +18,7 @@ from tutelage.papers.soft_moe.matching import Matching
 from tutelage.papers.soft_moe.races import Start
 from tutelage.papers.soft_moe.recipe import problem
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.run import Run
+from tutelage.trajectory.result import Run
 
 OBSERVED = (
     "loss",
@@ -31,7 +31,7 @@ OBSERVED = (
 )
 
 
-def _either_sign(view: View) -> Float[Array, "student teacher"]:
+def _either_sign(view: Snapshot) -> Float[Array, "student teacher"]:
     overlap = units(view.weights.first).expert @ units(view.teacher.first).expert.T
     return jnp.abs(overlap) - RECOVERED
 

@@ -1,0 +1,320 @@
+"""Independent routes to numbers an oracle gives: long arithmetic, sampling, plain loops, differences."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from tutelage.analysis.certificates.long_arithmetic import Precise, parts, value
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.empirical import EmpiricalOracle
+from tutelage.oracle.geometry import angles, rows
+from tutelage.oracle.mixture import MixtureOracle
+from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.tied import TiedOracle
+from tutelage.problem.activations import Activation
+from tutelage.problem.hidden import AbstractHidden
+from tutelage.problem.networks import Weights, flatten, unflatten, untied
+
+EPS = float(np.finfo(float).eps)
+# A number in double precision is expected right to this part of itself, and to this part of the terms it is summed of.
+RELATIVE, OF_TERMS = 1e-10, 64 * EPS
+# What the grouped form keeps of a loss, and of a gradient, however small they are.
+GROUPED_LOSS, GROUPED_SLOPE = 1e-6, 1e-9
+# Once in a million certificates a sampling interval misses a right number.
+FALSE_ALARM = 1e-6
+# Long arithmetic takes about half a millisecond a pair of units; networks with more units are sampled only.
+MOST_UNITS = 64
+LARGEST_HESSIAN = 2000
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number looked at twice. They agree when `difference` is at most `tolerance`."""
+
+    what: str
+    route: str
+    reported: float
+    independent: float
+    difference: float
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.difference <= self.tolerance)  # nan does not agree
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A recorded moment of one seed, with the oracle of that seed."""
+
+    name: str
+    oracle: AbstractOracle
+    weights: Weights
+    loss: float
+    gradient_norm: float | None
+
+
+def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
+    """The derivative of a tied network's loss, against that of the plain network which computes the same."""
+    if isinstance(moment.oracle, TiedOracle):
+        plain, turn = untie(moment, direction)
+        reported = along(_gradient(moment.oracle, moment.weights), direction)
+        gradient = _gradient(plain.oracle, plain.weights)
+        found, terms = along(gradient, turn), along(*(jax.tree.map(jnp.abs, w) for w in (gradient, turn)))
+        tolerance = RELATIVE * abs(found) + OF_TERMS * terms
+        yield check(f"derivative at {moment.name}", "the plain network", reported, found, tolerance)
+
+
+def untie(moment: Moment, direction: Weights) -> tuple[Moment, Weights]:
+    """A moment of a tied network as one of the plain network which computes the same, and how that one moves."""
+    if not isinstance(moment.oracle, TiedOracle):
+        return moment, direction
+    weights, turn = jax.jvp(untied, (moment.weights,), (direction,))
+    return replace(moment, oracle=moment.oracle.plain, weights=weights, gradient_norm=None), turn
+
+
+def activations(oracle: AbstractOracle) -> Iterator[Check]:
+    """The values of the activations against their definitions, at points of both signs."""
+    if isinstance(oracle, TiedOracle):
+        oracle = oracle.plain
+    points = np.array([-2.5, -0.3, 0.7, 1.9])
+    for role in ("student", "teacher"):
+        activation = getattr(oracle, role, None)
+        known = parts(activation) if isinstance(activation, Activation) else None
+        if activation is None or known is None:
+            continue
+        found, mine = np.asarray(activation(points)), np.array([float(value(known, z)) for z in points])
+        worst = int(np.argmax(np.abs(found - mine)))
+        tolerance = 1e-13 * max(1.0, float(np.max(np.abs(mine))))
+        what = f"the {role}'s {activation.name}({points[worst]})"
+        yield check(what, "definition", float(found[worst]), float(mine[worst]), tolerance)
+
+
+def by_digits(moment: Moment, direction: Weights, digits: int) -> Iterator[Check]:
+    """The population loss, its derivative along a direction, and its gradient's norm, in long arithmetic."""
+    precise = _precise(moment.oracle, moment.weights, digits)
+    if precise is None:
+        return
+    route = f"{digits} digits"
+    loss, terms = precise.loss()
+    tolerance = RELATIVE * abs(loss) + _rounding(moment.oracle, precise, loss, terms)
+    yield check(f"loss at {moment.name}", route, moment.loss, loss, tolerance)
+    gradient = _gradient(moment.oracle, moment.weights)
+    slope, terms = precise.derivative(np.asarray(direction.first), np.asarray(direction.second))
+    tolerance = RELATIVE * abs(slope) + OF_TERMS * terms
+    yield check(f"derivative at {moment.name}", route, along(gradient, direction), slope, tolerance)
+    if moment.gradient_norm:
+        # Along its own direction the derivative is the norm of the gradient.
+        unit = jax.tree.map(lambda leaf: np.asarray(leaf) / moment.gradient_norm, gradient)
+        size, terms = precise.derivative(unit.first, unit.second)
+        lost = OF_TERMS * terms
+        tolerance = RELATIVE * size + (min(lost, GROUPED_SLOPE * size) if _grouped(moment.oracle) else lost)
+        yield check(f"gradient norm at {moment.name}", route, moment.gradient_norm, size, tolerance)
+
+
+def _rounding(oracle: AbstractOracle, precise: Precise, loss: float, terms: float) -> float:
+    """What rounding may do to a loss: a part of its terms, or of the terms of the line form where that is in use.
+
+    The line form adds two squares, whose roots are summed to 1e-24 of their terms, and pairs of units off one line;
+    only those pairs can cancel. The grouped form keeps six digits of the loss itself.
+    """
+    if _grouped(oracle):
+        return min(OF_TERMS * terms, GROUPED_LOSS * abs(loss))
+    if not getattr(oracle, "on_lines", False):
+        return OF_TERMS * terms
+    return OF_TERMS * precise.off_line() + 1e-22 * np.sqrt(abs(loss) * terms) + 1e-44 * terms
+
+
+def _grouped(oracle: AbstractOracle) -> bool:
+    """Whether the grouped form is in use and keeps its digits: it does when the teachers are well apart."""
+    if not (isinstance(oracle, PopulationOracle) and oracle.on_groups):
+        return False
+    first = np.asarray(oracle.target.first)
+    unit = first / np.linalg.norm(first, axis=1, keepdims=True)
+    return bool(np.max(np.abs(unit @ unit.T - np.eye(len(unit)))) < 0.9)
+
+
+def _precise(oracle: AbstractOracle, weights: Weights, digits: int) -> Precise | None:
+    """The loss in long arithmetic, where it has a closed form and not too many pairs of units."""
+    if not digits or not isinstance(oracle, PopulationOracle):
+        return None
+    students, teachers = parts(oracle.student), parts(oracle.teacher)
+    first = np.concatenate([weights.first, oracle.target.first])
+    if students is None or teachers is None or len(first) > MOST_UNITS:
+        return None
+    second = np.concatenate([weights.second, -oracle.target.second])
+    return Precise(students, teachers, first, second, len(weights.first), digits)
+
+
+def by_samples(
+    moment: Moment, direction: Weights, samples: int, intervals: int, generator: np.random.Generator
+) -> Iterator[Check]:
+    """The population loss and its derivative along a direction, as means over inputs in frame coordinates.
+
+    The `intervals` of a certificate together miss with probability `FALSE_ALARM` (Bonferroni). Near an optimum most
+    of the loss can lie between kinks that almost coincide, where no sample falls: such moments are left out.
+    """
+    oracle = moment.oracle
+    if not samples or not isinstance(oracle, (PopulationOracle, MixtureOracle)):
+        return
+    if isinstance(oracle, PopulationOracle) and _unseen(oracle, moment.weights, samples) > 1e-3 * moment.loss:
+        return
+    x = jnp.asarray(generator.standard_normal((samples, moment.weights.first.shape[1])))
+    student, teacher = oracle.sides
+    residual, change = jax.jvp(lambda w: _outputs(student, x, w), (moment.weights,), (direction,))
+    residual = residual - _outputs(teacher, x, oracle.target)
+    values = (0.5 * jnp.sum(residual**2, 1), jnp.sum(residual * change, 1))
+    numbers = (moment.loss, along(_gradient(oracle, moment.weights), direction))
+    for what, reported, draws in zip(("loss", "derivative"), numbers, values, strict=True):
+        half = _half_width(np.asarray(draws), FALSE_ALARM / intervals)
+        yield check(f"{what} at {moment.name}", f"{samples} samples", reported, float(jnp.mean(draws)), half)
+
+
+def _unseen(oracle: PopulationOracle, weights: Weights, samples: int) -> float:
+    """How much of the loss may lie in wedges between the kinks of two students that 20 samples do not fall into.
+
+    Between rows at the angle psi the wedge has probability psi/pi, and |s| there is at most psi times the row's norm.
+    """
+    if 0.0 not in oracle.student.kinks:
+        return 0.0
+    units = rows(weights.first)
+    angle = np.asarray(angles(units, units).near)
+    strength = np.asarray(units.norm)[:, None] * np.asarray(weights.second)
+    thin = angle < 20 * np.pi / samples
+    return float(np.sum(np.abs(strength @ strength.T) * np.where(thin, angle**3, 0.0)) / np.pi)
+
+
+def _half_width(draws: NDArray[np.floating], miss: float) -> float:
+    """Half of the interval around the mean that misses the expectation with probability `miss`.
+
+    Squares of networks are skewed, and a mean divided by its own estimated error is skewed the other way: the normal
+    quantile is widened by the first two terms of the expansion for that ratio (Hall 1992). That is enough for tails
+    up to those of a fourth power of a normal variable; beyond (polynomial activations) `miss` is only roughly right.
+    """
+    count, spread = len(draws), float(np.std(draws))
+    if spread == 0:
+        return EPS * abs(float(draws[0]))
+    z = float(norm.isf(miss / 2))
+    skew = abs(float(np.mean(((draws - np.mean(draws)) / spread) ** 3)))
+    reach = z + skew * (2 * z**2 + 1) / (6 * np.sqrt(count)) + skew**2 * (z**5 + 2 * z**3) / (18 * count)
+    return reach * spread / float(np.sqrt(count))
+
+
+def _outputs(hidden: AbstractHidden, x: jax.Array, weights: Weights) -> jax.Array:
+    return hidden(weights.first, weights.first @ x.T).T @ weights.second
+
+
+def by_loop(moment: Moment, direction: Weights) -> Iterator[Check]:
+    """The loss on the data and its derivative, unit by unit in NumPy."""
+    if not isinstance(moment.oracle, EmpiricalOracle):
+        return
+    residual, change, y = _loop(moment.oracle, moment.weights, direction)
+    loss, terms = float(np.sum(residual**2)) / (2 * len(y)), float(np.sum(y**2)) / (2 * len(y))
+    # Each residual carries the rounding of its label, which enters the loss times the residual.
+    tolerance = RELATIVE * loss + OF_TERMS * np.sqrt(loss * terms) + OF_TERMS**2 * terms
+    yield check(f"loss at {moment.name}", "plain loop", moment.loss, loss, tolerance)
+    slope, terms = _loop_derivative(residual, change, y)
+    reported = along(_gradient(moment.oracle, moment.weights), direction)
+    tolerance = RELATIVE * abs(slope) + OF_TERMS * terms
+    yield check(f"derivative at {moment.name}", "plain loop", reported, slope, tolerance)
+
+
+def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[NDArray, NDArray, NDArray]:
+    """Residuals on the data, how they change along a direction, and the labels."""
+    x, y = np.asarray(oracle.x), np.asarray(oracle.y)
+    residual, change = -y, np.zeros_like(y)
+    layers = (weights.first, weights.second, direction.first, direction.second)
+    for w, v, dw, dv in zip(*map(np.asarray, layers), strict=True):
+        hidden, slope = np.asarray(oracle.student(x @ w)), np.asarray(oracle.student.derivative(x @ w))
+        residual = residual + np.outer(hidden, v)
+        change = change + np.outer(slope * (x @ dw), v) + np.outer(hidden, dv)
+    return residual, change, y
+
+
+def _loop_derivative(residual: NDArray, change: NDArray, y: NDArray) -> tuple[float, float]:
+    """The derivative of the loss, and the size of the terms it is summed of."""
+    terms = float(np.sum((np.abs(residual) + np.abs(y)) * np.abs(change)))
+    return float(np.sum(residual * change)) / len(y), terms / len(y)
+
+
+def hessian_row(moment: Moment, direction: Weights) -> Iterator[Check]:
+    """The Hessian times a direction against a central difference of the gradient, at two steps.
+
+    The difference of the two steps says how far a difference quotient can be trusted here; rounding of the gradient,
+    over the step, is allowed on top.
+    """
+    oracle, weights, move = moment.oracle, moment.weights, flatten(direction)
+    if move.size > LARGEST_HESSIAN:
+        return
+    product = _hessian_times(oracle, weights, move)
+    step = _safe_step(oracle, weights, direction)
+
+    def quotient(h: float) -> jax.Array:
+        up, down = (flatten(_gradient(oracle, unflatten(flatten(weights) + s * move, weights))) for s in (h, -h))
+        return (up - down) / (2 * h)
+
+    coarse, fine = quotient(step), quotient(step / 2)
+    reported, found = float(jnp.linalg.norm(product)), float(jnp.linalg.norm(fine))
+    tolerance = 4 * float(jnp.linalg.norm(coarse - fine)) + (1e-7 + OF_TERMS / step) * found
+    difference = float(jnp.linalg.norm(product - fine))
+    yield Check(f"Hessian at {moment.name}", "differences", reported, found, difference, tolerance)
+
+
+def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> float:
+    """1e-5 of the weights; on data with a kinked activation, half of the way to the nearest kink if that is less."""
+    if isinstance(oracle, TiedOracle):
+        oracle = oracle.plain
+    if not isinstance(oracle, EmpiricalOracle) or 0.0 not in oracle.student.kinks:
+        return 1e-5
+    reach = jnp.abs(oracle.x @ weights.first.T) / jnp.maximum(jnp.abs(oracle.x @ direction.first.T), 1e-300)
+    return min(1e-5, 0.5 * float(jnp.min(reach)))
+
+
+def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, digits: int) -> tuple[str, float, float]:
+    """The route, the derivative of the loss along a direction, and the size of its terms."""
+    if isinstance(oracle, TiedOracle):
+        plain, turn = jax.jvp(untied, (weights,), (direction,))
+        return derivative(oracle.plain, plain, turn, digits)
+    if isinstance(oracle, EmpiricalOracle):
+        return "plain loop", *_loop_derivative(*_loop(oracle, weights, direction))
+    precise = _precise(oracle, weights, digits)
+    if precise is not None:
+        return f"{digits} digits", *precise.derivative(np.asarray(direction.first), np.asarray(direction.second))
+    slope = along(_gradient(oracle, weights), direction)
+    return "the oracle's gradient", slope, abs(slope)
+
+
+def random_direction(weights: Weights, generator: np.random.Generator) -> Weights:
+    """A random direction, scaled unit by unit so that small units are moved as much as large ones."""
+
+    def scaled(layer: Any) -> NDArray[np.floating]:
+        layer = np.asarray(layer)
+        return generator.standard_normal(layer.shape) * (np.linalg.norm(layer, axis=1, keepdims=True) + 1e-300)
+
+    return Weights(jnp.asarray(scaled(weights.first)), jnp.asarray(scaled(weights.second)))
+
+
+def along(gradient: Weights, direction: Weights) -> float:
+    """The inner product of two sets of weights."""
+    return float(jnp.sum(gradient.first * direction.first) + jnp.sum(gradient.second * direction.second))
+
+
+@eqx.filter_jit
+def _gradient(oracle: AbstractOracle, weights: Weights) -> Weights:
+    return oracle.gradient(weights)
+
+
+@eqx.filter_jit
+def _hessian_times(oracle: AbstractOracle, weights: Weights, move: jax.Array) -> jax.Array:
+    return oracle.hessian(weights) @ move
+
+
+def check(what: str, route: str, reported: float, independent: float, tolerance: float) -> Check:
+    return Check(what, route, reported, independent, abs(reported - independent), tolerance)

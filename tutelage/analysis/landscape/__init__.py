@@ -1,0 +1,275 @@
+"""The landscape around a point: its Hessian's spectrum, what kind of point it is, and which kinds there are.
+
+Everything works on any oracle with a loss, a gradient and a Hessian. Verdicts about degenerate points rest on a search
+and say so. `stationary_point` is in `analysis.stationary`, the search in `analysis.valleys`; both are named here too.
+"""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from numpy.typing import NDArray
+
+from tutelage._errors import BadInput
+from tutelage.analysis.landscape.local import BOTH, Chart, chart, look, slope_changes
+from tutelage.analysis.landscape.stationary import Stationary as Stationary
+from tutelage.analysis.landscape.stationary import batch_of_one, member, solve
+from tutelage.analysis.landscape.stationary import stationary_point as stationary_point
+from tutelage.analysis.landscape.valleys import Descent, Search
+from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.networks import Weights
+
+
+class Kind(enum.StrEnum):
+    """What a point of the landscape is; `sentence` says it in words."""
+
+    MINIMUM = "minimum"
+    STRICT_SADDLE = "strict saddle"
+    NON_STRICT_SADDLE = "non-strict saddle"
+    NOT_STATIONARY = "not stationary"
+    NOT_SMOOTH = "not smooth here"
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Kind.MINIMUM: "The gradient vanishes and no descent was found around the point.",
+    Kind.STRICT_SADDLE: "The gradient vanishes and the Hessian has a negative eigenvalue.",
+    Kind.NON_STRICT_SADDLE: "The gradient vanishes, the Hessian has no negative eigenvalue, and yet the loss falls "
+    "along its kernel, faster than the square of the distance.",
+    Kind.NOT_STATIONARY: "The gradient does not vanish.",
+    Kind.NOT_SMOOTH: "The loss has no second derivative at the point.",
+}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of the Hessian, ascending. Those within `tolerance` of zero make the `nullity`."""
+
+    eigenvalues: NDArray[np.floating]
+    tolerance: float
+    route: str = "the oracle's Hessian"
+
+    @property
+    def nullity(self) -> int:
+        return int(np.sum(np.abs(self.eigenvalues) <= self.tolerance))
+
+    @property
+    def negative(self) -> int:
+        return int(np.sum(self.eigenvalues < -self.tolerance))
+
+    @property
+    def smooth(self) -> bool:
+        return bool(np.all(np.isfinite(self.eigenvalues)))
+
+
+@dataclass(frozen=True)
+class Classification:
+    """A verdict with its evidence."""
+
+    kind: Kind
+    loss: float
+    gradient_norm: float
+    spectrum: Spectrum | None = None
+    descent: Descent | None = None
+    moved: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        return " ".join([self.kind.sentence] + ([self.descent.sentence] if self.descent else []))
+
+
+def spectrum(
+    oracle: AbstractOracle, weights: Weights, *, tolerance: float = 1e-8, trains: tuple[str, ...] = BOTH
+) -> Spectrum:
+    """Eigenvalues of the Hessian; zero means within `tolerance` times the largest (or times 1, if that is larger).
+
+    A Hessian that is not finite (a zero row under a kinked activation) is tried again by differences of the gradient,
+    which exist at the origin for instance; if they do not converge the eigenvalues are nan.
+    """
+    here = chart(oracle, weights, trains)
+    matrix, route = _curvature(here, look(here)[2])
+    if not np.all(np.isfinite(matrix)):
+        return Spectrum(np.full(len(matrix), np.nan), tolerance, route)
+    values = np.linalg.eigvalsh(matrix)
+    return Spectrum(values, tolerance * max(1.0, float(np.max(np.abs(values)))), route)
+
+
+def classify(
+    oracle: AbstractOracle,
+    weights: Weights,
+    *,
+    tolerance: float = 1e-8,
+    polish: bool = True,
+    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08),
+    probes: int = 24,
+    seed: int = 0,
+    trains: tuple[str, ...] = BOTH,
+) -> Classification:
+    """Minimum, strict saddle, non-strict saddle, not stationary, or not smooth.
+
+    - Stationary means `|gradient| <= tolerance`; with `polish` the point is first brought closer to the exact one.
+    - Strict saddle: an eigenvalue below zero by more than its tolerance, `max(tolerance * largest, 4 sqrt|gradient|)`:
+      a point that misses a cubic saddle so as to have the gradient `g` shows an eigenvalue of about `-sqrt(12 c g)`.
+      The loss must also fall as that eigenvalue says; beside a kink (a unit of length 1e-16, say) it does not, and
+      the verdict is "not smooth here".
+    - Without a negative eigenvalue and without a kernel: minimum. With a kernel, the loss is minimised over spheres
+      around the point, from `probes` starting directions (half in the kernel, half anywhere); `radii` are relative
+      to the norms of the units' rows, layer by layer. A fall on every sphere makes a non-strict saddle, otherwise
+      it is a minimum: both are numerical evidence, and `.descent` holds it.
+    """
+    if not tolerance > 0:
+        raise BadInput(f"classify: tolerance is {tolerance}, but a positive number such as 1e-8 was expected.")
+    start = chart(oracle, weights, trains)
+    here = _polished(start) if polish else start
+    loss, slope, raw = look(here)
+    matrix, route = _curvature(here, raw)
+    around = Search(here, float(slope), np.sort(radii), probes, seed)
+    moved = float(jnp.linalg.norm(here.vector() - start.vector()))
+
+    def verdict(kind: Kind, found: Spectrum | None = None, descent: Descent | None = None) -> Classification:
+        return Classification(kind, float(loss), float(slope), found, descent, moved)
+
+    def rough() -> Classification:
+        nothing = Spectrum(np.full(len(matrix), np.nan), tolerance, "neither formula nor differences")
+        return verdict(Kind.NOT_SMOOTH, nothing, around.descent(np.eye(len(matrix)), 0.0))
+
+    if not np.all(np.isfinite(matrix)):
+        return rough()
+    if not slope <= tolerance:
+        return verdict(Kind.NOT_STATIONARY)
+    values, vectors = np.linalg.eigh(matrix)
+    found = Spectrum(values, max(tolerance * max(1.0, float(np.max(np.abs(values)))), 4 * float(slope) ** 0.5), route)
+    if found.negative:
+        return verdict(Kind.STRICT_SADDLE, found) if around.confirms(values[0], vectors[:, 0]) else rough()
+    if not found.nullity:
+        return verdict(Kind.MINIMUM, found)
+    descent = around.descent(vectors[:, np.abs(values) <= found.tolerance], min(float(values[0]), 0.0))
+    return verdict(Kind.NON_STRICT_SADDLE if descent.everywhere else Kind.MINIMUM, found, descent)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The stationary points of one kind found at one loss level."""
+
+    level: float
+    kind: Kind
+    count: int
+    lambda_min: float
+    nullity: tuple[int, ...]
+    example: Weights
+
+    def record(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        lowest = self.lambda_min if np.isfinite(self.lambda_min) else None
+        return {
+            "level": self.level, "kind": self.kind.value, "count": self.count,
+            "lambda_min": lowest, "nullity": list(self.nullity),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What a search found, lowest level first; `starts - found` of the solves did not end at a stationary point."""
+
+    rows: tuple[Level, ...]
+    starts: int
+    found: int
+    points: tuple[Classification, ...] = field(repr=False, default=())
+
+    def records(self) -> list[dict[str, Any]]:
+        return [row.record() for row in self.rows]
+
+
+def search(
+    oracle: AbstractOracle,
+    starts: Weights | Callable[[PRNGKeyArray], Weights],
+    *,
+    count: int = 100,
+    seed: int = 0,
+    tolerance: float = 1e-10,
+    resolution: float = 1e-6,
+    steps: int = 300,
+    trains: tuple[str, ...] = BOTH,
+) -> Levels:
+    """Stationary points from many starts at once, sorted into levels of the loss and classified.
+
+    `starts` is a batch of weights (a leading axis), or a function of a key that draws one start; then `count` are
+    drawn. Two losses belong to one level when they differ by less than `resolution`.
+    """
+    batch = starts if isinstance(starts, Weights) else jax.vmap(starts)(jr.split(jr.key(seed), count))
+    if batch.first.ndim != 3:
+        raise BadInput(f"search: starts.first has shape {batch.first.shape}, but (starts, units, frame) was expected.")
+    ends, _, sizes = solve(oracle, batch, chart(oracle, member(batch, 0), trains).trains, "levenberg", steps)
+    places = [member(ends, int(i)) for i in np.flatnonzero(np.asarray(sizes) <= tolerance)]
+    points = tuple(classify(oracle, place, polish=False, trains=trains) for place in places)
+    rows = _grouped(points, places, resolution)
+    return Levels(rows, len(batch.first), len(places), points)
+
+
+def _grouped(points: tuple[Classification, ...], places: list[Weights], resolution: float) -> tuple[Level, ...]:
+    members = sorted(zip(points, places, strict=True), key=lambda pair: pair[0].loss)
+    groups: dict[tuple[int, Kind], list[tuple[Classification, Weights]]] = {}
+    level, last = 0, float("-inf")
+    for point, place in members:
+        level += point.loss - last > resolution
+        last = point.loss
+        groups.setdefault((level, point.kind), []).append((point, place))
+    rows = []
+    for (_, kind), group in groups.items():
+        spectra = [point.spectrum for point, _ in group if point.spectrum is not None]
+        nullities = {s.nullity for s in spectra if s.smooth}
+        lowest = min((float(s.eigenvalues[0]) for s in spectra), default=float("nan"))
+        middle = float(np.median([point.loss for point, _ in group]))
+        rows.append(Level(middle, kind, len(group), lowest, tuple(sorted(nullities)), group[0][1]))
+    return tuple(rows)
+
+
+def _polished(here: Chart) -> Chart:
+    """At the stationary point the solver reaches from here, if it is close by and better."""
+    _, before, hessian = look(here)
+    if not before > 1e-14 or not jnp.all(jnp.isfinite(hessian)):
+        return here
+    ends, _, after = solve(here.oracle, batch_of_one(here.base), here.trains, "levenberg", 300)
+    end = chart(here.oracle, member(ends, 0), here.trains)
+    near = jnp.linalg.norm(end.vector() - here.vector()) <= 0.01 * here.scale()
+    return end if near and after[0] < before else here
+
+
+# The two steps of the differenced Hessian. What is left of the gradient after its linear part, over the step, falls
+# in proportion to the step where the Hessian exists and is Lipschitz, and stays where it does not exist.
+_COARSE, _FINE = 1e-3, 1e-4
+
+
+def _curvature(here: Chart, matrix: Any) -> tuple[NDArray[np.floating], str]:
+    """The symmetric Hessian and how it was found: by formula if that is finite, else by differences, else nan."""
+    matrix = np.asarray(matrix)
+    if np.all(np.isfinite(matrix)):
+        return (matrix + matrix.T) / 2, "the oracle's Hessian"
+    scale = float(here.scale())
+    (_, rough), (matrix, left) = (_differenced(here, step * scale) for step in (_COARSE, _FINE))
+    if not left <= max(rough / 3, 1e-6 * float(np.linalg.norm(matrix))):
+        return np.full_like(matrix, np.nan), "neither formula nor differences"
+    return (matrix + matrix.T) / 2, "differences of the gradient"
+
+
+def _differenced(here: Chart, step: float) -> tuple[NDArray[np.floating], float]:
+    """The linear part of the gradient at distance `step` in random directions, and what it leaves, over the step.
+
+    The differences are one-sided: central ones would not see a kink that is even around the point.
+    """
+    size = len(here.vector())
+    moves = step * np.random.default_rng(0).standard_normal((3 * size, size))
+    change = np.asarray(slope_changes(here, jnp.asarray(moves)))
+    if not np.all(np.isfinite(change)):
+        return np.full((size, size), np.nan), np.nan
+    matrix = np.linalg.lstsq(moves, change, rcond=None)[0]
+    return matrix, float(np.linalg.norm(change - moves @ matrix)) / step

@@ -1,0 +1,214 @@
+"""Online SGD: a fresh Gaussian batch at every update, exact in law at any input dimension.
+
+A sample enters the update of unit i as `c_ib x_b`, and the coefficients `C` depend on `x_b` through its projection on
+the frame only. So the projections `U` are drawn, and the update inside the frame is `-(step/batch) C U^T`. Outside it
+is `-(step/batch) C G` with a Gaussian `G` of `dim - n` columns, independent of everything else. Only its Gram
+matrix is ever seen: with `F F^T = C C^T` it has the law of `F T T^T F^T`, where `T` is the triangular factor of a
+Gaussian matrix (Bartlett: chi-distributed diagonal, normals below). The units then span as many new directions as `T`
+has columns, and a rotation of the space outside the teachers brings them back to the columns there are.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tutelage.dynamics.base import AbstractDynamics, Moment
+from tutelage.dynamics.equivariance import Layers, vectors, widen, widened
+from tutelage.dynamics.random import Key, normals, uniforms
+from tutelage.oracle.mixture import MixtureOracle
+from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.tied import TiedOracle
+from tutelage.problem.networks import Weights
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
+Sampled = PopulationOracle | TiedOracle | MixtureOracle
+
+# What the random numbers of one update are for.
+_INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
+
+
+class Carry(NamedTuple):
+    """What online SGD takes along: the key of the seed, and the state of an optimiser."""
+
+    key: Key
+    state: Any
+
+
+class Online(AbstractDynamics):
+    """`w <- w - step * rate * (gradient on a fresh batch)`, both layers at once.
+
+    - `step_size`, `rates`, `trains`, `schedule`: as for `Descent`.
+    - `batch`: samples an update. `noise`: standard deviation of the label noise, None for none.
+    - `outside`: the number of dimensions outside the frame; None if the frame is the whole space. If not None, the
+      frame has the teachers' columns first, then as many columns as there are units (and vectors in the optimiser's
+      state), and the latter turn at every update: inner products with the teachers and between units have a meaning,
+      single coordinates do not.
+    - `precision`: of the samples and of what is computed from them; weights are kept in double precision.
+    - `optimiser`: from optax, in place of `- step * gradient`; it gets a dictionary of the layers that train.
+    """
+
+    step_size: Float[Array, ""]
+    rates: Weights
+    noise: Float[Array, ""] | None
+    outside: Float[Array, ""] | None
+    trains: tuple[str, ...] = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    schedule: Callable[[Float[Array, ""]], Float[Array, ""]] | None = eqx.field(static=True, default=None)
+    precision: str = eqx.field(static=True, default="float64")
+    optimiser: "GradientTransformation | None" = eqx.field(static=True, default=None)
+
+    def begin(self, oracle, weights):
+        state = None if self.optimiser is None else self.optimiser.init(self._layers(weights))
+        return Moment(weights, jnp.zeros(()), jnp.zeros(()), Carry(jnp.zeros((), jnp.uint64), state))
+
+    def seeded(self, moment, key):
+        return moment._replace(carry=moment.carry._replace(key=key))
+
+    def step(self, oracle, moment, limit):
+        del limit  # one update is one tick: limits are whole numbers of updates
+        size = self.step_size if self.schedule is None else self.step_size * self.schedule(moment.clock)
+        gradient = self._gradient(oracle, moment)
+        extra = gradient["first"].shape[1] - moment.weights.first.shape[1] if "first" in gradient else 0
+        layers = widened(self._layers(moment.weights), extra)
+        moves, state = self._moves(layers, gradient, moment.carry.state, size, extra)
+        moved = {name: leaf + getattr(self.rates, name) * moves[name] for name, leaf in layers.items()}
+        if extra:
+            moved, state = self._turned(moved, state, extra)
+        weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
+        clock = moment.clock + 1
+        time = clock * size if self.schedule is None else moment.time + size
+        return Moment(weights, clock, time, Carry(moment.carry.key, state)), jnp.array(True), jnp.array(False)
+
+    def within(self, oracle, moment, clock):
+        del clock  # nothing happens between two updates: an event is seen at the update itself
+        return self.step(oracle, moment, moment.clock)[0]
+
+    def _layers(self, weights: Weights) -> Layers:
+        return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}
+
+    def _gradient(self, oracle: Sampled, moment: Moment) -> Layers:
+        """The gradient on a fresh batch; that of the incoming weights in the frame's columns, then in new ones."""
+        key, clock = moment.carry.key, moment.clock
+        inputs = normals(key, clock, _INPUTS, (moment.weights.first.shape[1], self.batch), self.precision)
+        errors, along, slope = self._sample(oracle, moment, inputs)
+        gradient = {}
+        if "first" in self.trains:
+            inside = (errors @ inputs.T).astype(float) / self.batch
+            if along is not None:
+                inside = inside + along[:, None].astype(float) / self.batch * moment.weights.first
+            beyond = [] if self.outside is None else [self._beyond(key, clock, errors)]
+            gradient["first"] = jnp.concatenate([inside, *beyond], axis=1)
+        if "second" in self.trains:
+            gradient["second"] = slope / self.batch
+        return gradient
+
+    def _sample(self, oracle: Sampled, moment: Moment, inputs: Array) -> tuple[Array, Array | None, Array]:
+        """The coefficients (row, sample) of the samples in the incoming gradient, those of the rows themselves, and the
+        outgoing gradient."""
+        weights, target = jax.tree.map(self._cast, (moment.weights, oracle.target))
+        student, teacher = oracle.sides
+        # Samples along the last axis: sums over units are then sums of long rows.
+        seen = jnp.concatenate([weights.first, target.first]) @ inputs
+        pre, taught = seen[: len(weights.first)], seen[len(weights.first) :]
+        hidden = student(weights.first, pre)
+        residual = weights.second.T @ hidden - target.second.T @ teacher(target.first, taught)
+        if self.noise is not None:
+            noise = normals(moment.carry.key, moment.clock, _LABELS, residual.shape, self.precision)
+            residual = residual - self._cast(self.noise) * noise
+        errors, along = student.back(weights.first, pre, weights.second @ residual)
+        return errors, along, (hidden @ residual.T).astype(float)
+
+    def _cast(self, leaf: Array) -> Array:
+        # One operand in double precision would draw all that follows into it.
+        return leaf.astype(self.precision)
+
+    def _beyond(self, key: Key, clock: Array, errors: Array) -> Float[Array, "unit rank"]:
+        """The gradient outside the frame."""
+        assert self.outside is not None
+        factor = _factor(errors).astype(float)
+        return factor @ bartlett(key, clock, self.outside, factor.shape[1]) / self.batch
+
+    def _moves(self, layers: Layers, gradient: Layers, state: Any, size: Array, extra: int) -> tuple[Layers, Any]:
+        """What is added to the weights (before the rates of the layers), and the new state of the optimiser."""
+        if self.optimiser is None:
+            return {name: -size * leaf for name, leaf in gradient.items()}, None
+        leaves, structure = jax.tree.flatten(state)
+        marks = vectors(self.optimiser, layers) if extra else [False] * len(leaves)
+        leaves = [widen(leaf, extra) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
+        return self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+
+    def _turned(self, layers: Layers, state: Any, extra: int) -> tuple[Layers, Any]:
+        """Incoming weights and vectors of the state together, turned back into the columns of the frame."""
+        leaves, structure = jax.tree.flatten(state)
+        marks = () if self.optimiser is None else vectors(self.optimiser, layers)
+        places = [place for place, mark in enumerate(marks) if mark]
+        rows = jnp.concatenate([layers["first"], *(leaves[place] for place in places)])
+        first, *kept = jnp.split(_turned(rows, extra), 1 + len(places))
+        for place, leaf in zip(places, kept, strict=True):
+            leaves[place] = leaf
+        return layers | {"first": first}, jax.tree.unflatten(structure, leaves)
+
+
+LONG = 32  # samples a unit from which on the Gram matrix is quicker than QR: ten times at 4096 samples of 50 units
+
+
+def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:
+    """`F` with `F F^T = C C^T`, of the fewer columns; right also for dead and for equal units.
+
+    By QR or, with many samples, from the Gram matrix, which leaves 1e-8 of the noise where there should be none. If
+    units are dependent on a batch, rounding decides which of the factors is found; the law is the same with all.
+    """
+    units, samples = errors.shape
+    if samples <= units:
+        return errors
+    if samples <= LONG * units:
+        return jnp.linalg.qr(errors.T, mode="r").T
+    errors = errors.astype(float)
+    sizes, axes = jnp.linalg.eigh(errors @ errors.T)
+    return axes * jnp.sqrt(jnp.maximum(sizes, 0.0))
+
+
+def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row frame"]:
+    """Rows without `extra` of their columns, by a rotation that leaves the teachers, who have the first, in place."""
+    teachers = rows.shape[1] - extra - len(rows)
+    rest = jnp.linalg.qr(rows[:, teachers:].T, mode="r").T
+    return jnp.concatenate([rows[:, :teachers], rest], axis=1)
+
+
+def bartlett(key: Key, step: Array, columns: Float[Array, ""], count: int) -> Float[Array, "count count"]:
+    """The triangular factor of a Gaussian matrix of `count` rows and `columns` columns (zeros beyond these)."""
+    degrees = jnp.maximum(columns - jnp.arange(count), 0.0)
+    below = jnp.tril(normals(key, step, _BELOW, (count, count)), -1)
+    return jnp.where(degrees > 0, below, 0.0) + jnp.diag(chi(key, step, degrees))
+
+
+def chi(key: Key, step: Array, degrees: Float[Array, " count"]) -> Float[Array, " count"]:
+    """Independent chi variables, by the exact rejection method of Marsaglia and Tsang (2000); 0 for 0 degrees."""
+    count = len(degrees)
+    shape = degrees / 2
+    centre = jnp.where(shape < 1, shape + 1, shape) - 1 / 3
+    width = 1 / jnp.sqrt(9 * centre)
+    own = jnp.arange(count, dtype=jnp.uint64) + np.uint64(1 << 31)
+
+    def attempt(state):
+        turn, kept, done = state
+        x = normals(key, step, _DIAGONAL, (count,), turn=turn)
+        u = uniforms(key, step, _DIAGONAL, own + turn * np.uint64(count))
+        cube = (1 + width * x) ** 3
+        bound = 0.5 * x**2 + centre * (1 - cube + jnp.log(jnp.where(cube > 0, cube, 1.0)))
+        good = (cube > 0) & (jnp.log(u) < bound) & ~done
+        return turn + np.uint64(1), jnp.where(good, cube, kept), done | good
+
+    start = (jnp.zeros((), jnp.uint64), jnp.ones(count), degrees <= 0)
+    cube = jax.lax.while_loop(lambda state: ~jnp.all(state[2]), attempt, start)[1]
+    # Below two degrees of freedom: one more, and a power of a uniform.
+    lift = uniforms(key, step, _DIAGONAL, own + np.uint64(1 << 30)) ** (1 / jnp.where(shape > 0, shape, 1.0))
+    square = 2 * centre * cube * jnp.where(shape < 1, lift, 1.0)
+    return jnp.where(degrees > 0, jnp.sqrt(square), 0.0)

@@ -1,0 +1,214 @@
+"""Training of a router while the experts stand still (Phase II): gradient steps on the correlation with the label.
+
+With one expert a sample, `F(x) = pi_{m*}(x) f_{m*}(x)`, the gradient of `y F` in `theta_m` is exactly
+`(1[m = m*] - pi_m) pi_{m*} f_{m*}(x) y x`; over the experts it adds up to zero.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike, NDArray
+
+from tutelage._errors import BadInput
+from tutelage.dynamics.streams import Samples, Stream, total
+from tutelage.oracle.routing import entropy_of
+from tutelage.problem.outputs import First, checked, outputs
+from tutelage.problem.routers import Router, Top1
+from tutelage.problem.units import Units
+
+Theta = Float[Array, "expert dim"]
+RECORDS = 60  # steps that are recorded unless others are asked for
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A trained router, `theta`, and what was seen at the steps in `steps`, before the router moved.
+
+    - `counts`: samples of each cluster that went to each expert, (step, cluster, expert).
+    - `entropy`: of the softmax weights of a sample, on average, in nats; `log M` if nothing is preferred.
+    - `norms`: of each expert's row of `theta`, (step, expert).
+    - `end`: the number of the first sample that was not used.
+    """
+
+    theta: NDArray[np.float64]
+    steps: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    norms: NDArray[np.float64]
+    end: int
+
+    @property
+    def load(self) -> NDArray[np.float64]:
+        """The part of all samples that each expert got, (step, expert)."""
+        seen = self.counts.sum(axis=1)
+        return seen / seen.sum(axis=-1, keepdims=True)
+
+    @property
+    def load_entropy(self) -> NDArray[np.float64]:
+        """The entropy of the load in nats, for each recorded step: `log M` if all experts get the same."""
+        return entropy_of(self.load)
+
+    def collapse(self, below: float | None = None) -> int | None:
+        """The recorded step from which on the entropy of the load stays under `below`; None if it ends above.
+
+        By default the limit is half of `log M`: the load is that of `sqrt(M)` experts.
+        """
+        limit = 0.5 * math.log(len(self.theta)) if below is None else below
+        above = np.flatnonzero(self.load_entropy >= limit)
+        fallen = int(above[-1]) + 1 if len(above) else 0
+        return int(self.steps[fallen]) if fallen < len(self.steps) else None
+
+
+def route(
+    stream: Stream,
+    units: Units,
+    first: First,
+    *,
+    samples: int,
+    steps: int = 1,
+    step: float = 1.0,
+    router: Router | None = None,
+    start: ArrayLike | None = None,
+    rao_blackwell: bool = False,
+    balance: float = 0.0,
+    chunk: int = 2048,
+    record: Sequence[int] | None = None,
+    begin: int = 0,
+) -> Routed:
+    """`steps` gradient steps of size `step` on the mean of `samples` fresh samples each, from `theta = 0` or `start`.
+
+    - `units`, `first`: the experts, which do not move; `first` has the shape (expert, unit, dim).
+    - `router`: `Top1()` by default, with ties drawn; with noise, only the choice of the expert has it.
+    - `rao_blackwell`: instead of drawing among tied experts, average over them. At `theta = 0` this takes the noise of
+      the draw out of the first step, for the cost of nothing.
+    - `balance`: the weight of the load-balancing penalty `M sum_m f_m P_m`, which is subtracted from the correlation:
+      `f_m` is the part of the step's samples that expert m gets (taken as a constant), `P_m` its mean softmax weight.
+    - `record`: the steps to look at, from 0 on; about 60 by default. `steps` itself is allowed: it costs one more pass
+      over further samples.
+    - `chunk`: how many samples are in memory at a time.
+    - `begin`: the number of the first sample. Step `t` uses those from `begin + t samples` on.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> from tutelage.dynamics.router import route
+    >>> from tutelage.dynamics.streams import stream
+    >>> from tutelage.problem.clusters import antipodal
+    >>> tasks = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
+    >>> data = stream(tt.Clustered(antipodal(10, 3.0), tasks), seed=0, phase=2)
+    >>> units, first = tt.Experts(4, 3, "relu").draw(np.random.default_rng(0), dim=10)
+    >>> found = route(data, units, first, samples=1000)
+    >>> found.theta.shape, bool(abs(found.theta.sum(0)).max() < 1e-12)
+    ((4, 10), True)
+
+    ```
+    """
+    chooser = _chooser(router, rao_blackwell)
+    clusters, dim = stream.problem.inputs.count, stream.problem.inputs.dim
+    first = checked("route", units, first, dim)
+    theta = _start(start, len(first), dim)
+    _check(samples, steps, balance)
+    wanted = _wanted(record, steps)
+    counts, entropies, norms = [], [], []
+    for number in range(steps + (steps in wanted)):
+        after, counted, entropy = _climb(
+            stream, units, first, theta, chooser, jnp.asarray(begin + number * samples), jnp.asarray(samples),
+            jnp.asarray(float(step)), jnp.asarray(float(balance)) if balance else None, rao_blackwell, chunk,
+        )  # fmt: skip
+        if number in wanted:
+            counts.append(np.asarray(counted))
+            entropies.append(float(entropy) / samples)
+            norms.append(np.linalg.norm(np.asarray(theta), axis=1))
+        theta = after if number < steps else theta
+    return Routed(
+        np.asarray(theta),
+        np.array(sorted(wanted), int),
+        np.array(counts).reshape(-1, clusters, len(first)),
+        np.array(entropies),
+        np.array(norms).reshape(-1, len(first)),
+        begin + steps * samples,
+    )
+
+
+@eqx.filter_jit
+def _climb(
+    stream: Stream,
+    units: Units,
+    first: First,
+    theta: Theta,
+    router: Top1,
+    at: Array,
+    samples: Array,
+    step: Array,
+    balance: Array | None,
+    rao_blackwell: bool,
+    chunk: int,
+) -> tuple[Theta, Float[Array, "cluster expert"], Array]:
+    """One step: the new router, the counts of samples, and the sum of the samples' entropies."""
+    experts, clusters = len(first), stream.problem.inputs.count
+
+    def choice(drawn: Samples, uniforms: Array) -> tuple[Array, Array]:
+        scores = drawn.inputs.astype(float) @ theta.T
+        if rao_blackwell:
+            tied = (scores == jnp.max(scores, axis=-1, keepdims=True)).astype(float)
+            return scores, tied / jnp.sum(tied, axis=-1, keepdims=True)
+        return scores, router.chosen(scores, uniforms).astype(float)
+
+    def counted(drawn: Samples, uniforms: Array, live: Array) -> Array:
+        chosen = choice(drawn, uniforms)[1]
+        return jax.nn.one_hot(drawn.cluster, clusters, dtype=float).T @ (live[:, None] * chosen)
+
+    def term(drawn: Samples, uniforms: Array, live: Array) -> tuple[Array, Array, Array]:
+        scores, chosen = choice(drawn, uniforms)
+        logs = jax.nn.log_softmax(scores, axis=-1)
+        pi = jnp.exp(logs)
+        said = chosen * outputs(units, first, drawn.inputs)
+        good = pi * (said - jnp.sum(pi * said, axis=-1, keepdims=True)) * drawn.labels[:, None]
+        if balance is not None:
+            good -= balance * experts * pi * (load - jnp.sum(pi * load, axis=-1, keepdims=True))
+        gradient = (live[:, None] * good).T @ drawn.inputs.astype(float)
+        return gradient, counted(drawn, uniforms, live), -jnp.sum(live * jnp.sum(pi * logs, axis=-1))
+
+    # The penalty needs the whole step's load before its gradient: one more pass, and no memory.
+    if balance is not None:
+        load = jnp.sum(total(counted, stream, at, samples, chunk=chunk, columns=experts), axis=0) / samples
+    gradient, counts, entropy = total(term, stream, at, samples, chunk=chunk, columns=experts)
+    return theta + step * gradient / samples, counts, entropy
+
+
+def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:
+    if start is None:
+        return jnp.zeros((experts, dim))
+    if np.shape(start) != (experts, dim):
+        raise BadInput(f"route: start has shape {np.shape(start)}, but (experts, dim) = {experts, dim} was expected.")
+    return jnp.asarray(start, float)
+
+
+def _chooser(router: Router | None, rao_blackwell: bool) -> Top1:
+    """The router with its noise as an array, so that another noise needs no compilation."""
+    router = Top1() if router is None else router
+    if not isinstance(router, Top1):
+        raise BadInput(f"route: the router is {type(router).__name__}, but only Top1 has a gradient; pass Top1().")
+    if rao_blackwell and float(router.noise):
+        raise BadInput(f"route: rao_blackwell averages over ties, but noise {router.noise} leaves none; set one to 0.")
+    return Top1(jnp.asarray(router.noise, float))
+
+
+def _check(samples: int, steps: int, balance: float) -> None:
+    if samples < 1 or steps < 1:
+        raise BadInput(f"route: {steps} steps of {samples} samples were asked for, but both must be at least 1.")
+    if not (np.isfinite(balance) and balance >= 0):
+        raise BadInput(f"route: balance is {balance}, but a finite weight from 0 up was expected.")
+
+
+def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
+    if record is None:
+        return set(np.unique(np.linspace(0, steps - 1, RECORDS).astype(int)).tolist())
+    if any(not 0 <= number <= steps for number in record):
+        raise BadInput(f"route: record is {tuple(record)}, but steps from 0 to {steps} were expected.")
+    return {int(number) for number in record}

@@ -1,0 +1,28 @@
+"""What an observable or an event may look at."""
+
+from functools import cached_property
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.networks import Weights
+
+
+class Snapshot:
+    """One moment of a run: the student's `weights`, the `teacher`, the `start`, and the `oracle` that is descended."""
+
+    def __init__(self, weights: Weights, teacher: Weights, start: Weights, oracle: AbstractOracle):
+        self.weights, self.teacher, self.start, self.oracle = weights, teacher, start, oracle
+
+    @cached_property
+    def loss(self) -> Float[Array, ""]:
+        return self.oracle.loss(self.weights)
+
+    @cached_property
+    def gradient(self) -> Weights:
+        return self.oracle.gradient(self.weights)
+
+    @cached_property
+    def gradient_norm(self) -> Float[Array, ""]:
+        return jnp.sqrt(jnp.sum(self.gradient.first**2) + jnp.sum(self.gradient.second**2))

@@ -1,0 +1,102 @@
+"""The arc-cosine kernel: `E[s(a.x) t(b.x)]` for piecewise linear `s` and `t` (ReLU, |.|, linear), to rounding.
+
+With `s = l z + k |z|`, `t = l' z + k' |z|` and `theta` the angle between `a` and `b`,
+`K = l l' a.b + k k' (2/pi) |a| |b| (sin theta + (pi/2 - theta) cos theta)`.
+"""
+
+import math
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from tutelage.oracle.geometry import Rows, angles, gaps, rows, wedge
+from tutelage.oracle.kernels.base import AbstractKernel, outer
+from tutelage.problem.atoms import PiecewiseLinear
+
+
+class ArcKernel(AbstractKernel):
+    """Two piecewise linear activations. `linear` and `kink` are the products of their coefficients."""
+
+    linear: float = eqx.field(static=True)
+    kink: float = eqx.field(static=True)
+
+    def __init__(self, s: PiecewiseLinear, t: PiecewiseLinear) -> None:
+        self.linear = s.linear * t.linear
+        self.kink = s.kink * t.kink
+
+    @property
+    def accuracy(self) -> str:
+        return "closed form (arc-cosine), to rounding"
+
+    def value(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q"]:
+        if self.kink == 0:
+            return self.linear * (a @ b.T)
+        x, y = rows(a), rows(b)
+        arc = angles(x, y)
+        # Written with the angle to the nearest of b and -b: for ReLU the first bracket vanishes exactly when the rows
+        # point apart, so the small value there keeps all its digits.
+        shape = (self.kink + arc.sign * self.linear) * arc.cos + self.kink * _per_right_angle(wedge(arc))
+        return x.norm[:, None] * y.norm[None, :] * shape
+
+    def gradient(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n"]:
+        x, y = rows(a), rows(b)
+        along_b, along_a = self._gradient_parts(x, y)
+        full = along_b[..., None] * b[None, :, :] + along_a[..., None] * x.unit[:, None, :]
+        return jnp.where(self._undefined(x, y)[..., None], jnp.nan, full)
+
+    def pull(self, c: Float[Array, "p q"], a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p n"]:
+        if self.kink == 0:
+            return self.linear * (c @ b)
+        x, y = rows(a), rows(b)
+        along_b, along_a = self._gradient_parts(x, y)
+        full = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
+        return jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, full)
+
+    def _gradient_parts(self, x: Rows, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
+        """The coefficients of `b_j` and of the unit row `a_i` in `dK/da_i`."""
+        arc = angles(x, y)
+        along_b = self.linear + arc.sign * self.kink * (1 - _per_right_angle(arc.near))
+        return along_b, self.kink * _per_right_angle(arc.sin) * y.norm[None, :]
+
+    def mixed(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n n"]:
+        x, y = rows(a), rows(b)
+        arc = angles(x, y)
+        eye = jnp.eye(a.shape[-1])
+        scalar = self.linear + arc.sign * self.kink * (1 - _per_right_angle(arc.near))
+        toward = _directions(x.unit[:, None, :] + y.unit[None, :, :])
+        apart = _directions(x.unit[:, None, :] - y.unit[None, :, :])
+        twist = outer(toward, toward) - outer(apart, apart)
+        full = scalar[..., None, None] * eye + self.kink * _per_right_angle(arc.sin)[..., None, None] * twist
+        missing = ((x.norm == 0)[:, None] | (y.norm == 0)[None, :]) & (self.kink != 0)
+        return jnp.where(missing[..., None, None], jnp.nan, full)
+
+    def curvature(
+        self, c: Float[Array, "p q"], a: Float[Array, "p n"], b: Float[Array, "q n"]
+    ) -> Float[Array, "p n n"]:
+        x, y = rows(a), rows(b)
+        arc = angles(x, y)
+        flat = jnp.eye(a.shape[-1]) - outer(x.unit, x.unit)
+        # The part of the unit row b across a, over its length sin(theta): a unit vector, or 0 on alignment.
+        across = _directions(jnp.einsum("pmn,pqn->pqm", flat, gaps(x, y, arc.sign)))
+        ratio = y.norm[None, :] / jnp.where(x.norm == 0, 1.0, x.norm)[:, None]
+        weight = c * self.kink * _per_right_angle(arc.sin) * ratio
+        full = jnp.sum(weight, axis=1)[:, None, None] * flat + jnp.einsum("pq,pqm,pqn->pmn", weight, across, across)
+        return jnp.where(self._undefined_sum(c, x, y)[:, None, None], jnp.nan, full)
+
+    def _undefined(self, x: Rows, y: Rows) -> Bool[Array, "p q"]:
+        """Where `dK/da_i` does not exist: at a zero row `a_i`, unless `K` is identically zero in it."""
+        return (x.norm == 0)[:, None] & (y.norm != 0)[None, :] & (self.kink != 0)
+
+    def _undefined_sum(self, c: Float[Array, "p q"], x: Rows, y: Rows) -> Bool[Array, " p"]:
+        """Where `sum_j c_ij dK/da_i` does not exist: coefficients that are exactly 0 do not count."""
+        return (x.norm == 0) & (jnp.abs(c) @ y.norm > 0) & (self.kink != 0)
+
+
+def _per_right_angle(x: Array) -> Array:
+    return x * (2 / math.pi)
+
+
+def _directions(v: Array) -> Array:
+    length = jnp.sqrt(jnp.sum(v**2, axis=-1, keepdims=True))
+    return v / jnp.where(length == 0, 1.0, length)

@@ -1,0 +1,296 @@
+"""The command line: each command is a skin over one public function. Heavy imports wait until a command needs them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from tutelage._errors import BadInput
+from tutelage.present.cli.options import (
+    Json,
+    PaperName,
+    Preset,
+    Quiet,
+    Seeds,
+    Sets,
+    StoreFolder,
+    configured,
+    console,
+    print_json,
+    stoppable,
+    tell,
+    writable,
+)
+from tutelage.present.cli.store import export, rm, runs, show
+from tutelage.present.cli.sweep import diagram, sweep
+
+if TYPE_CHECKING:
+    from tutelage.papers.paper import Paper
+
+
+class _Group(TyperGroup):
+    """Bad input is one sentence on stderr and exit code 2; other errors stay loud."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BadInput as error:
+            typer.echo(f"tutelage: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""A laboratory for teacher-student learning dynamics.
+
+    \b
+    Example:
+      tutelage reproduce --quick
+
+    Exit codes: 0 done; 1 a claim that must hold failed, a certificate or a stored run disagreed, or a part crashed;
+    2 bad input; 130 stopped by Ctrl-C.
+    """,
+)
+
+Certify = Annotated[bool, typer.Option("--certify", help="Check reported numbers by an independent route.")]
+
+
+@app.command()
+def papers(
+    name: Annotated[str | None, typer.Argument(metavar="PAPER", help="Show this paper in detail.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the papers, or show one: its settings, figures and claims.
+
+    \b
+    Example:
+      tutelage papers both_layers
+    """
+    from tutelage import papers as registry
+    from tutelage.present import terminal
+
+    known = [registry.get(each) for each in ([name] if name else registry.names())]
+    if as_json:
+        print_json(_details(known[0]) if name else [_summary(paper) for paper in known])
+    elif name:
+        terminal.paper(console(), known[0])
+    else:
+        terminal.papers(console(), known)
+
+
+@app.command()
+def run(
+    paper: PaperName,
+    sets: Sets = None,
+    preset: Preset = None,
+    seeds: Seeds = 8,
+    dynamics: Annotated[
+        Literal["descent", "flow", "sgd"] | None,
+        typer.Option(help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
+    ] = None,
+    certify: Certify = False,
+    claims: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings, too.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Compute it even if the store has it; both must agree, bit for bit.")
+    ] = False,
+    folder: StoreFolder = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.nc", help="Write the trajectory as NetCDF.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the trajectory.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
+
+    Ctrl-C stops it and keeps what was done; the same command goes on from there.
+
+    \b
+    Example:
+      tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
+    """
+    from tutelage.analysis.certificates import Certificate
+    from tutelage.analysis.claims import Table
+    from tutelage.papers.paper import Experiment
+    from tutelage.present import terminal
+    from tutelage.present.progress import Progress
+    from tutelage.store.store import Store
+
+    chosen, settings = configured(paper, sets, preset)
+    writable(out, figure)
+    with Progress(quiet=quiet, title=f"running {chosen.name}") as progress, stoppable():
+        options = {"dynamics": dynamics, "seeds": seeds, "fresh": fresh, "certify": certify}
+        done = Store(folder).run(Experiment(chosen, settings), progress=progress, told=progress.tell, **options)
+        table = Table.read(done.checked(progress)) if claims else Table()
+    certificate = None if done.certificate is None else Certificate.read(done.certificate)
+    if out:
+        done.save(out)
+    if figure:
+        _draw(done, chosen.title, figure)
+    if as_json:
+        print_json(done.summary() | ({"claims": table.records()} if claims else {}))
+    elif not quiet:
+        terminal.entries(console(), done.summary(), chosen.title)
+        if certificate is not None:
+            typer.echo(certificate.sentence)
+        if claims:
+            terminal.claims(console(), table, ())
+        tell(*(path for path in (out, figure) if path))
+    if table.broken or (certificate is not None and not certificate.ok):
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    paper: PaperName,
+    sets: Sets = None,
+    preset: Preset = None,
+    seeds: Seeds = 10,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="ID", help="Check this claim; may be repeated.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check a paper's claims: measured value beside bound.
+
+    \b
+    Example:
+      tutelage check both_layers --only BL11 --seeds 100
+    """
+    from tutelage._progress import listening
+    from tutelage.present import terminal
+    from tutelage.present.checks import guarded
+    from tutelage.present.progress import Progress, Within
+    from tutelage.present.reproduction import Crash
+
+    chosen, settings = configured(paper, sets, preset)
+    crashes: list[Crash] = []
+    safe = guarded(chosen, crashes, refuse_bad_input=True)
+    with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress, listening(Within(progress.tell)):
+        size: Literal["quick", "full"] = "full" if full else "quick"
+        table = safe.check(settings, size=size, seeds=seeds, only=tuple(only or ()), progress=progress)
+    if as_json:
+        print_json(table.records())
+    elif not quiet:
+        terminal.claims(console(), table, crashes)
+    if table.broken or crashes:
+        raise typer.Exit(1)
+
+
+@app.command()
+def reproduce(
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="PAPER[/FIGURE]", help="Papers or single figures; default: all.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full/--quick", help="The papers' own sizes, or quick ones.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and its files.")] = Path("report"),
+    seeds: Seeds = 10,
+    certify: Certify = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compute figures, check claims and write one HTML report.
+
+    \b
+    Example:
+      tutelage reproduce both_layers/fig3 --quick --out report
+    """
+    from tutelage._plain import some
+    from tutelage.present.progress import Progress
+    from tutelage.present.reproduce import reproduce as reproduced
+    from tutelage.present.reproduction import tally
+
+    kept = "the same command begins anew, but takes up a run of minutes where it was"
+    with Progress(quiet=quiet, title="reproducing") as progress, stoppable(kept):
+        size: Literal["quick", "full"] = "full" if full else "quick"
+        done = reproduced(targets or (), size=size, out=out, seeds=seeds, certify=certify, progress=progress)
+    if as_json:
+        print_json({"report": str(done.report), "ok": done.ok, "papers": [_outcome(r) for r in done.results]})
+    elif not quiet:
+        for result in done.results:
+            counts = ", ".join(tally(*each) for each in result.counts().items()) or "no claims asked for"
+            typer.echo(f"{result.paper.name}: {some(len(result.figures), 'figure')}; claims: {counts}.")
+        for result in done.results:
+            for row in result.table.broken:
+                typer.echo(f"{result.paper.name}: {row.claim.id} must hold and fails. {row.finding.detail}", err=True)
+            for crash in result.crashes:
+                typer.echo(f"{result.paper.name}: {crash.what} crashed: {crash.message}", err=True)
+        tell(done.report)
+    if not done.ok:
+        raise typer.Exit(1)
+
+
+for _command in (sweep, diagram, runs, show, export, rm):
+    app.command()(_command)
+
+
+@app.command()
+def version(as_json: Json = False) -> None:
+    """Print the version; with --json also those of what it stands on.
+
+    \b
+    Example:
+      tutelage version --json
+    """
+    from tutelage.present.versions import versions
+
+    if as_json:
+        print_json(versions())
+    else:
+        typer.echo(versions()["tutelage"])
+
+
+# ---- shared
+
+
+def _draw(done: Any, title: str, path: Path) -> None:
+    from tutelage.present import figures
+    from tutelage.present.overview import overview
+
+    figures.save(overview(done.dataset, title), path)
+
+
+def _summary(paper: "Paper") -> dict[str, Any]:
+    about = {key: getattr(paper, key) for key in ("name", "title", "authors", "reference", "summary")}
+    return about | {"figures": len(paper.figures), "claims": len(paper.claims)}
+
+
+def _details(paper: "Paper") -> dict[str, Any]:
+    from tutelage.present.settings_table import parameters
+
+    keys = ("id", "where", "statement", "setting", "ours", "must_hold")
+    return _summary(paper) | {
+        "settings": parameters(paper.settings),
+        "presets": paper.presets,
+        "dynamics": list(paper.dynamics),
+        "figures": [{"id": f.id, "title": f.title, "ours": f.ours} for f in paper.figures],
+        "measures": [{"name": m.name, "kind": m.kind, "long_name": m.long_name} for m in paper.measures],
+        "diagrams": [{"id": d.id, "title": d.title, "measure": d.measure} for d in paper.diagrams],
+        "claims": [{key: getattr(claim, key) for key in keys} for claim in paper.claims],
+    }
+
+
+def _outcome(result: Any) -> dict[str, Any]:
+    return {
+        "paper": result.paper.name,
+        "figures": [{"id": f.figure.id, "png": f.png, "netcdf": f.netcdf} for f in result.figures],
+        "verdicts": result.counts(),
+        "broken": [row.claim.id for row in result.table.broken],
+        "crashes": [{"what": crash.what, "message": crash.message} for crash in result.crashes],
+        "seconds": result.seconds,
+    }
+
+
+def main() -> None:
+    """The `tutelage` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

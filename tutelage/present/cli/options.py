@@ -1,0 +1,91 @@
+"""What the commands share: their common options, and how they print."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tutelage._errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tutelage.papers.paper import Paper
+
+PaperName = Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper; `tutelage papers` lists them.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
+]
+Preset = Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Start from a named set of settings.")]
+Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds.")]
+FigureFile = Annotated[Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw it into this file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
+StoreFolder = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="Where runs are kept; default: TUTELAGE_STORE, or runs.")
+]
+
+
+def print_json(value: Any) -> None:
+    """JSON on stdout."""
+    from tutelage._plain import dumps
+
+    typer.echo(dumps(value))
+
+
+def tell(*paths: Path) -> None:
+    """Say where files were written."""
+    for path in paths:
+        typer.echo(f"Written: {path}")
+
+
+def console() -> "Console":
+    """A console on stdout."""
+    from rich.console import Console
+
+    # A pipe has no width of its own; 80 columns would break every statement into shreds.
+    return Console(width=None if sys.stdout.isatty() else 120, soft_wrap=False)
+
+
+def writable(out: Path | None, figure: Path | None) -> None:
+    """Find out before a long run, not after it, that its result has nowhere to go."""
+    if figure is not None:
+        from tutelage.present.figures import FORMATS
+
+        if figure.suffix.lower() not in FORMATS:
+            raise BadInput(f"--figure {str(figure)!r} must end in one of {', '.join(FORMATS)}; try {figure.stem}.png.")
+    for path in filter(None, (out, figure)):
+        if not path.parent.is_dir():
+            raise BadInput(f"The folder of {str(path)!r} does not exist; make it first or choose another.")
+
+
+@contextlib.contextmanager
+def stoppable(kept: str = "what was done is kept, and the same command goes on from there") -> Iterator[None]:
+    """Within it Ctrl-C stops runs at the next chunk, and what a run and its stored form disagree in is one sentence."""
+    from tutelage._interrupt import gentle_signals
+    from tutelage.store.asking import Disagreement
+
+    try:
+        with gentle_signals():
+            yield
+    except KeyboardInterrupt:
+        typer.echo(f"tutelage: stopped; {kept}.", err=True)
+        raise typer.Exit(130) from None
+    except Disagreement as error:
+        typer.echo(f"tutelage: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def configured(name: str, sets: list[str] | None, preset: str | None) -> tuple["Paper", Any]:
+    """The paper and its settings: the preset first, then what was set by hand."""
+    from tutelage import papers as registry
+    from tutelage._errors import unknown
+    from tutelage._values import assignments
+
+    paper = registry.get(name)
+    if preset is not None and preset not in paper.presets:
+        raise unknown(f"preset of {name}", preset, paper.presets)
+    return paper, paper.configure((paper.presets[preset] if preset else {}) | assignments(sets or ()))

@@ -1,0 +1,80 @@
+"""What a reproduction of a paper gives: figures, checked claims, a certificate, and what crashed on the way."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tutelage.analysis.certificates import Certificate
+from tutelage.analysis.claims import Table, Verdict
+from tutelage.analysis.panels import Sheet
+from tutelage.papers.paper import Figure, Paper, Settings, Size
+
+
+class DrawnFigure(NamedTuple):
+    """A figure that was computed and drawn, with the files that hold it."""
+
+    figure: Figure
+    sheet: Sheet
+    png: Path
+    netcdf: Path
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A part that raised an error instead of giving a result."""
+
+    what: str
+    message: str
+    trace: str = ""
+
+    @classmethod
+    def of(cls, what: str, error: Exception) -> "Crash":
+        """From a caught exception."""
+        return cls(what, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
+
+
+@dataclass(frozen=True)
+class PaperResult:
+    """Everything the report says of one paper."""
+
+    paper: Paper
+    settings: Settings
+    table: Table
+    figures: tuple[DrawnFigure, ...] = ()
+    certificate: Certificate | None = None
+    seconds: float = 0.0
+    size: Size = "quick"
+    seeds: int = 0
+    crashes: tuple[Crash, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing crashed, no claim that must hold failed, and no certificate disagreed."""
+        certified = self.certificate is None or self.certificate.ok
+        return certified and not self.crashes and not self.table.broken
+
+    def counts(self) -> dict[str, int]:
+        """How many claims got each verdict."""
+        return counts(self.table)
+
+
+def counts(table: Table) -> dict[str, int]:
+    """How many claims got each verdict, in the order of the verdicts."""
+    seen = Counter(row.finding.verdict for row in table.rows)
+    return {verdict.value: seen[verdict] for verdict in Verdict if seen[verdict]}
+
+
+def tally(verdict: str, count: int) -> str:
+    """A count in good English.
+
+    ```python
+    >>> from tutelage.present.reproduction import tally
+    >>> tally("holds", 3), tally("fails", 1), tally("not reached", 2)
+    ('3 hold', '1 fails', '2 not reached')
+
+    ```
+    """
+    return f"{count} {verdict.removesuffix('s') if count != 1 else verdict}"

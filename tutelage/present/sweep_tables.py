@@ -1,0 +1,93 @@
+"""A sweep in tables, sentences and pictures."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+
+from tutelage._plain import number
+from tutelage.analysis.scaling import Comparison, Fit
+from tutelage.present import figures
+from tutelage.present.terminal import grid
+from tutelage.study.cells import VERDICTS
+from tutelage.study.sweep_data import LEVEL, limits, probabilities, quartiles
+from tutelage.study.sweep_result import Sweep
+
+Fits = Mapping[str, Mapping[Any, Fit]]
+Comparisons = Mapping[str, Mapping[Any, Comparison]]
+ROWS = 60
+"""Longer tables are cut; the file has all."""
+WORDS = {value: verdict.value for verdict, value in VERDICTS.items()}
+
+
+def tables(console: Console, done: Sweep) -> None:
+    """One row a cell: its settings, and of each measure the median and quartiles, or the share with its interval."""
+    for name in done.measures:
+        data = done.dataset[name]
+        dims = tuple(str(dim) for dim in data.dims if dim != "seed")
+        flat = data.transpose(*dims, "seed").stack(cell=dims).transpose("cell", "seed")
+        head, columns = _columns(flat, limits(done.dataset, name, dims).reshape(flat.shape))
+        shown = min(ROWS, flat.sizes["cell"])
+        where = [[number(flat[setting][at].item()) for setting in done.settings] for at in range(shown)]
+        rows = [[*place, *(number(column[at]) for column in columns)] for at, place in enumerate(where)]
+        grid(console, f"{name}: {data.attrs.get('long_name', name)}", [*map(escape, done.settings), *head], rows)
+        if flat.sizes["cell"] > ROWS:
+            console.print(f"... and {flat.sizes['cell'] - ROWS} more; `tutelage export {done.entry.id[:8]}` has all.\n")
+
+
+def _columns(flat: xr.DataArray, limit: np.ndarray) -> tuple[list[str], list[list[Any]]]:
+    """What is said of each cell. Seeds still to come are later than all others: they count in the quartiles."""
+    values, kind = flat.values.astype(float), flat.attrs.get("kind")
+    known = np.isfinite(values).sum(1)
+    if kind == "verdict":
+        return ["verdict"], [[WORDS.get(value, "–") for value in values[:, 0]]]
+    if kind == "chance":
+        interval = f"{100 * LEVEL:g} % interval"
+        return ["seeds", "share", f"{interval} from", "to"], [known.tolist(), *map(_nothing, probabilities(values))]
+    late = np.isfinite(limit).sum(1)
+    middle, low, high = map(_nothing, quartiles(values, limit))
+    head, columns = ["seeds", "median", "25 %", "75 %"], [(known + late).tolist(), middle, low, high]
+    return (head, columns) if kind != "time" else ([*head, "still to come"], [*columns, late.tolist()])
+
+
+def _nothing(values: np.ndarray) -> list[float | None]:
+    """What is not a number is a dash in a table."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def sentences(fits: Fits, compared: Comparisons) -> Iterator[str]:
+    """Each fit and each comparison in words."""
+    for name, curves in fits.items():
+        for value, fit in curves.items():
+            prefix = f"{value}: " if value is not None else ""
+            for found in (fit, compared[name][value]):
+                yield f"{prefix}{found.sentence.removesuffix('.')}."
+
+
+def record(done: Sweep, fits: Fits, compared: Comparisons) -> dict[str, Any]:
+    """All of it, ready for JSON."""
+    return done.entry.record() | {
+        "result": done.entry.result,
+        "failed": done.failed,
+        "fits": [
+            {"measure": name, "curve": value, **fit.record(), "laws": compared[name][value].records()}
+            for name, curves in fits.items()
+            for value, fit in curves.items()
+        ],
+    }
+
+
+def draw(done: Sweep, fits: Fits, figure: Path | None, title: str | None = None) -> list[Path]:
+    """A picture of each measure: into `figure` (numbered, if there are several), or into the folder of the sweep."""
+    paths = []
+    drawable = done.drawable()
+    for name in drawable:
+        path = figure or done.entry.folder / f"{name.replace(':', '-')}.png"
+        if figure and len(drawable) > 1:
+            path = figure.with_stem(f"{figure.stem}-{name.replace(':', '-')}")
+        paths.append(figures.save(done.chart(name, fits.get(name, {}), title=title), path))
+    return paths

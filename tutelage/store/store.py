@@ -1,0 +1,262 @@
+"""A folder of runs: one folder each, named by a hash of its full specification. Made to be listed without JAX."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import filelock
+
+from tutelage._errors import BadInput
+from tutelage._files import log, read_json, write_json, writing
+from tutelage._interrupt import Interrupted, stop_asked
+from tutelage.store.spec import LENGTH, SCHEMA, digest
+
+if TYPE_CHECKING:
+    from tutelage.papers.paper import Experiment
+    from tutelage.store.stored import StoredRun
+
+VARIABLE = "TUTELAGE_STORE"
+RESULT = {"run": "trajectory.nc", "sweep": "sweep.nc"}
+State = Literal["finished", "unfinished", "running", "damaged"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run or a sweep in a store, as far as its small files tell. `spec` is empty if it is damaged."""
+
+    id: str
+    folder: Path
+    spec: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    trouble: str = ""
+    changed: float = field(default=0.0, compare=False)
+    """When something was last written, in seconds since 1970."""
+
+    @property
+    def kind(self) -> Literal["run", "sweep"]:
+        return "sweep" if self.spec.get("kind") == "sweep" else "run"
+
+    @property
+    def result(self) -> Path:
+        """The file with the numbers."""
+        return self.folder / RESULT[self.kind]
+
+    @cached_property
+    def state(self) -> State:
+        if self.trouble:
+            return "damaged"
+        if self.summary and self.result.is_file():
+            return "finished"
+        return "running" if _held(self.folder.parent, self.id) else "unfinished"
+
+    def value(self, name: str) -> Any:
+        """A setting, a part of the specification or a number of the summary, by name; None if there is none."""
+        facts = {"id": self.id, "state": self.state, "kind": self.kind, "seeds": len(self.spec.get("seeds", ()))}
+        for source in (facts, self.spec.get("settings", {}), self.spec, self.summary):
+            if name in source:
+                found = source[name]
+                return found.get("median") if isinstance(found, dict) else found
+        return None
+
+    def record(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        about = {"id": self.id, "kind": self.kind, "state": self.state, "folder": str(self.folder)}
+        return about | ({"trouble": self.trouble} if self.trouble else {"spec": self.spec, "summary": self.summary})
+
+
+class Store:
+    """A folder of runs and sweeps; `runs/` or what TUTELAGE_STORE says, unless given.
+
+    ```python
+    >>> import tempfile, tutelage as tt
+    >>> store = tt.Store(tempfile.mkdtemp())
+    >>> run = store.run(tt.papers.both_layers(steps=50), seeds=2)
+    >>> again = store.run(tt.papers.both_layers(steps=50), seeds=2)  # read, not computed
+    >>> [entry.state for entry in store.entries()], bool((run.loss == again.loss).all())
+    (['finished'], True)
+
+    ```
+    """
+
+    def __init__(self, root: str | Path | None = None):
+        self.root = Path(root if root is not None else os.environ.get(VARIABLE) or "runs")
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
+    def run(self, experiment: "Experiment", **options: Any) -> "StoredRun":
+        """The run of an experiment: read if it is here, computed or taken up again if not (see `study.runs.ask`)."""
+        from tutelage.store.asking import ask
+
+        return ask(self, experiment, **options)
+
+    def open(self, entry: "Entry | str") -> "StoredRun":
+        """A finished run, by its entry, its id or the beginning of its id."""
+        from tutelage.store.stored import StoredRun
+
+        return StoredRun.read(self.find(entry) if isinstance(entry, str) else entry)
+
+    def entries(self) -> list[Entry]:
+        """All runs and sweeps, the newest first. A damaged one is an entry that says so."""
+        found = [self._entry(id) for id in self._ids()]
+        return sorted(found, key=lambda entry: (entry.changed, entry.id), reverse=True)
+
+    def _ids(self) -> list[str]:
+        """What is here by name. A folder with neither specification nor result is one that is just being made."""
+        if not self.root.is_dir():
+            return []
+        names = [name for name in os.listdir(self.root) if re.fullmatch(f"[0-9a-f]{{{LENGTH}}}", name)]
+        return [name for name in names if name in self]
+
+    def __contains__(self, id: str) -> bool:
+        return any((self.root / id / file).is_file() for file in ("spec.json", *RESULT.values()))
+
+    def _entry(self, id: str) -> Entry:
+        folder = self.root / id
+        try:
+            changed = folder.stat().st_mtime
+        except OSError:
+            changed = 0.0  # removed a moment ago
+        try:
+            spec = read_json(folder / "spec.json")
+            if not isinstance(spec, dict) or spec.get("schema") != SCHEMA or digest(spec) != id:
+                raise BadInput(
+                    f"{folder / 'spec.json'} is not a specification that this version knows; it was left alone."
+                )
+            summary = read_json(folder / "summary.json") if (folder / "summary.json").is_file() else {}
+            if not isinstance(summary, dict):
+                raise BadInput(f"{folder / 'summary.json'} is not the summary of a run; it was left alone.")
+        except BadInput as error:
+            return Entry(id, folder, trouble=str(error), changed=changed)
+        return Entry(id, folder, spec, summary, changed=changed)
+
+    def find(self, id: str) -> Entry:
+        """The entry whose id begins with these digits; "last" is the newest."""
+        if id == "last" and (entries := self.entries()):
+            return entries[0]
+        found = [name for name in self._ids() if name.startswith(id.lower())] if id else []
+        if len(found) != 1:
+            what = f"{len(found)} runs of {self.root} begin with {id!r}" if found else f"{self.root} has no run {id!r}"
+            raise BadInput(f"{what}; `tutelage runs` lists what there is.")
+        return self._entry(found[0])
+
+    def select(self, paper: str | None = None, where: Iterable[str] = ()) -> list[Entry]:
+        """Entries of a paper, for which all conditions such as `dim>1e4` are true."""
+        tests = [condition(text) for text in where]
+        kept = [e for e in self.entries() if paper is None or e.spec.get("paper") == paper]
+        return [entry for entry in kept if all(test(entry) for test in tests)]
+
+    def remove(self, entry: Entry) -> None:
+        """Delete an entry, unless a process is at work on it."""
+        with self.locked(entry.id, wait=False), writing(entry.folder):
+            # First out of sight, so that nothing half-deleted is seen.
+            gone = entry.folder.with_name(f".{entry.id}.removed")
+            shutil.rmtree(gone, ignore_errors=True)  # of an earlier removal that was cut short
+            os.replace(entry.folder, gone)
+            shutil.rmtree(gone)
+
+    def prepare(self, spec: dict[str, Any]) -> Entry:
+        """The folder of a specification, made if it is not there."""
+        id = digest(spec)
+        folder = self.root / id
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / "spec.json").is_file():
+                write_json(spec, folder / "spec.json")
+        entry = self._entry(id)
+        if entry.trouble:
+            raise BadInput(entry.trouble)
+        return entry
+
+    @contextmanager
+    def locked(self, id: str, *, wait: bool = True, told: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Within it no other process works on this entry. The lock of a process that dies is free at once."""
+        with writing(self.root):
+            _locks(self.root).mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(_locks(self.root) / f"{id}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                if not wait:
+                    raise BadInput(f"Another process is at work on {id}; stop it first, or wait for it.") from None
+                if told:
+                    told(f"another process is at work on {id}; waiting for it")
+                _wait(lock)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def note(self, id: str, line: str) -> None:
+        """Add a line to the log of an entry."""
+        log(self.root / id, line)
+
+
+def _locks(root: Path) -> Path:
+    return root / ".locks"
+
+
+def _wait(lock: filelock.BaseFileLock) -> None:
+    """Wait for a lock, until it is free or a stop is asked for."""
+    try:
+        lock.acquire(cancel_check=stop_asked)
+    except filelock.Timeout:
+        raise Interrupted from None
+
+
+def _held(root: Path, id: str) -> bool:
+    path = _locks(root) / f"{id}.lock"
+    if not path.is_file():
+        return False
+    try:
+        with filelock.FileLock(path, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True
+    except OSError:
+        return False  # a store that can only be read has nobody at work in it
+
+
+_RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "=": lambda a, b: a == b,
+}
+
+
+def condition(text: str) -> Callable[[Entry], bool]:
+    """A condition such as `dim>1e4`, `init=iid` or `loss<1e-8`; an entry without the value does not meet it.
+
+    ```python
+    >>> from pathlib import Path
+    >>> from tutelage.store.store import Entry, condition
+    >>> condition("dim>1e4")(Entry("0", Path(), {"settings": {"dim": 10**6}}))
+    True
+
+    ```
+    """
+    found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.+?)\s*", text)
+    if not found:
+        raise BadInput(f"--where {text!r} is not a condition; write for example dim>1e4 or init=iid.")
+    name, relation, wanted = found.groups()
+    compare = _RELATIONS[relation.replace("==", "=")]
+
+    def meets(entry: Entry) -> bool:
+        value = entry.value(name)
+        if value is None:
+            return False
+        try:
+            return compare(float(value), float(wanted))
+        except (TypeError, ValueError):
+            return relation in ("=", "==", "!=") and compare(str(value), wanted)
+
+    return meets
