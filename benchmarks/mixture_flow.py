@@ -32,7 +32,7 @@ def ours(dim: int, seeds: int = 1) -> np.ndarray:
 
 def ours_sgd(dim: int) -> np.ndarray:
     settings = {"dim": dim, "until": SGD_UPDATES * 0.01, "step": 0.01, "batch": BATCH}
-    run = tt.papers.soft_moe(**settings).sgd(dtype="float32", record=2, observables=("loss",), crossings=())
+    run = tt.papers.soft_moe(**settings).sgd(dtype="float32", record=tt.Record(2, observables=("loss",), crossings=()))
     return run.last("loss").values
 
 

@@ -33,8 +33,8 @@ def ours(dim: int, steps: int, dtype: str = "float32") -> float:
         student=tt.TwoLayer("relu", first=tt.GaussianRows(INITIAL), width=STUDENTS, trains=("first",)),
     )
     run = tt.sgd(
-        problem, step=step_size(dim), steps=steps, batch=BATCH, dtype=dtype, record=2, observables=("loss",)
-    )  # fmt: skip
+        problem, step=step_size(dim), steps=steps, batch=BATCH, dtype=dtype, record=tt.Record(2, observables=("loss",))
+    )
     return float(run.last("loss")[0])
 
 

@@ -30,7 +30,9 @@ def main() -> None:
     )
 
     def ours(steps: int):
-        run = tt.descend(problem, step=STEP, steps=steps, observables=("loss",), stop_gradient=0.0)
+        run = tt.descend(
+            problem, step=STEP, steps=steps, record=tt.Record(observables=("loss",)), stop=tt.Stop(gradient=0.0)
+        )
         return float(run.last("loss")[0])
 
     target = torch.tensor(teacher)

@@ -44,7 +44,7 @@ def index() -> str:
     names = "\n".join(["| name | defined in |", "|---|---|", *rows])
     return (
         f"# Python\n\n{NOTE}\n\nEverything needed for everyday work is at the top of the package:\n\n{names}\n\n"
-        "The verbs, and what can go wrong:\n\n::: tutelage.experiment\n\n::: tutelage._errors\n"
+        "The verbs, and what can go wrong:\n\n::: tutelage.verbs\n\n::: tutelage._errors\n"
     )
 
 

@@ -9,10 +9,11 @@ import pytest
 import tutelage
 
 ROOT = Path(tutelage.__file__).parent
-# `experiment` holds the verbs `flow` and `descend`: it joins all that came before, certificates included.
+# `verbs` joins all that came before, certificates and the store included.
 ORDER = (
-    *("_version", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt", "_files"),
-    *("problem", "oracle", "dynamics", "trajectory", "analysis", "experiment", "papers", "store", "study"),
+    *("_version", "_revisions", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt", "_files"),
+    *("_identity", "_extensions", "problem", "oracle", "dynamics", "trajectory", "analysis", "store", "verbs"),
+    *("papers", "study"),
     *("present", "__main__"),
 )
 # Packages that only some folders may know.

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from tutelage import papers as papers
     from tutelage.analysis.pruning import prune as prune
     from tutelage.analysis.pruning import prune_run as prune_run
+    from tutelage.dynamics.descent import Descent as Descent
     from tutelage.dynamics.descent import Truncation as Truncation
     from tutelage.dynamics.events import Crossings as Crossings
     from tutelage.dynamics.events import Event as Event
     from tutelage.dynamics.events import below as below
+    from tutelage.dynamics.flow import Flow as Flow
     from tutelage.dynamics.neuron_flow import flow_overlaps as flow_overlaps
+    from tutelage.dynamics.online import Sgd as Sgd
+    from tutelage.dynamics.record import Record as Record
+    from tutelage.dynamics.record import Stop as Stop
     from tutelage.dynamics.router import route as route
-    from tutelage.experiment import descend as descend
-    from tutelage.experiment import flow as flow
-    from tutelage.experiment import sgd as sgd
     from tutelage.oracle.clustered import ClusterOracle as ClusterOracle
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from tutelage.problem.networks import TwoLayer as TwoLayer
     from tutelage.problem.networks import Weights as Weights
     from tutelage.problem.problem import Problem as Problem
+    from tutelage.problem.problem import Start as Start
     from tutelage.problem.routers import Threshold as Threshold
     from tutelage.problem.routers import Top1 as Top1
     from tutelage.problem.routers import TopK as TopK
@@ -54,15 +57,29 @@ if TYPE_CHECKING:
     from tutelage.problem.units import Units as Units
     from tutelage.store.store import Store as Store
     from tutelage.study.sweep import sweep as sweep
+    from tutelage.trajectory.asked import Handover as Handover
+    from tutelage.trajectory.asked import Stage as Stage
     from tutelage.trajectory.dataset import load as load
     from tutelage.trajectory.measures import Measure as Measure
     from tutelage.trajectory.observables import Observable as Observable
     from tutelage.trajectory.observables import loss_orders as loss_orders
     from tutelage.trajectory.result import Run as Run
     from tutelage.trajectory.spherical import spherical as spherical
-    from tutelage.trajectory.staged import StagedRun as StagedRun
+    from tutelage.verbs import descend as descend
+    from tutelage.verbs import flow as flow
+    from tutelage.verbs import run as run
+    from tutelage.verbs import sgd as sgd
 
 _HOME = {
+    "run": "verbs",
+    "Flow": "dynamics.flow",
+    "Descent": "dynamics.descent",
+    "Sgd": "dynamics.online",
+    "Record": "dynamics.record",
+    "Stop": "dynamics.record",
+    "Stage": "trajectory.asked",
+    "Handover": "trajectory.asked",
+    "Start": "problem.problem",
     "papers": "",
     "prune": "analysis.pruning",
     "prune_run": "analysis.pruning",
@@ -72,9 +89,9 @@ _HOME = {
     "below": "dynamics.events",
     "flow_overlaps": "dynamics.neuron_flow",
     "route": "dynamics.router",
-    "descend": "experiment",
-    "flow": "experiment",
-    "sgd": "experiment",
+    "descend": "verbs",
+    "flow": "verbs",
+    "sgd": "verbs",
     "recommended_step": "oracle.step_size",
     "ClusterOracle": "oracle.clustered",
     "EmpiricalOracle": "oracle.empirical",
@@ -112,7 +129,6 @@ _HOME = {
     "loss_orders": "trajectory.observables",
     "Run": "trajectory.result",
     "spherical": "trajectory.spherical",
-    "StagedRun": "trajectory.staged",
 }
 
 

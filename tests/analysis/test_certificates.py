@@ -25,12 +25,12 @@ def problem(student="relu", teacher="linear", trains=("first", "second"), scale=
 
 @pytest.fixture(scope="module")
 def descent():
-    return tt.descend(problem(), step=0.1, steps=600, seeds=2, weights=True)
+    return tt.descend(problem(), step=0.1, steps=600, seeds=2, record=tt.Record(weights=True))
 
 
 @pytest.fixture(scope="module")
 def flow():
-    return tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True)
+    return tt.flow(problem(), until=60.0, seeds=2, record=tt.Record(60, weights=True))
 
 
 def failing(certificate):
@@ -88,7 +88,7 @@ def test_frozen_layer_rates_and_schedule():
 
 @pytest.fixture(scope="module")
 def smooth():
-    return tt.descend(problem("tanh", "erf", scale=0.3), step=0.1, steps=50, weights=True)
+    return tt.descend(problem("tanh", "erf", scale=0.3), step=0.1, steps=50, record=tt.Record(weights=True))
 
 
 def test_activations_without_a_closed_form_are_sampled(smooth):
@@ -98,7 +98,7 @@ def test_activations_without_a_closed_form_are_sampled(smooth):
 
 
 def test_a_seed_that_diverged_is_checked_where_it_was_finite():
-    run = tt.descend(problem(scale=1.0), step=20.0, steps=600, seeds=2, weights=True)
+    run = tt.descend(problem(scale=1.0), step=20.0, steps=600, seeds=2, record=tt.Record(weights=True))
     assert run.stopped[0] is tt.StopReason.NONFINITE
     certificate = certify(run, **FEW)
     assert all(np.isfinite(row.reported) for row in certificate.rows)
@@ -158,12 +158,12 @@ def test_planted_wrong_hessian(descent):
 
 
 def test_planted_loose_solver():
-    run = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-2)
+    run = tt.flow(problem(), until=60.0, seeds=2, rtol=1e-2, record=tt.Record(60, weights=True))
     failed = [row for row in certify(run, **FEW).rows if not row.agrees]
     # Both runs take the same steps, between recording times; the run at a hundredth does not.
     assert [row.route for row in failed] == ["a hundredth of the tolerance"]
     # From 1e-3 up the cap by curvature sets the steps, and half the tolerance takes the same ones.
-    loose = tt.flow(problem(), until=60.0, seeds=2, record=60, weights=True, rtol=1e-4)
+    loose = tt.flow(problem(), until=60.0, seeds=2, rtol=1e-4, record=tt.Record(60, weights=True))
     assert {row.route for row in certify(loose, **FEW).rows if not row.agrees} >= {"half the tolerance"}
 
 
@@ -226,7 +226,7 @@ def test_the_grouped_form_is_held_to_its_digits():
         teacher=tt.TwoLayer("relu", first=np.eye(2)),
         student=tt.TwoLayer("relu", first=[[1.0, 1e-8], [1e-9, 0.4], [-1e-8, 0.6]], trains=("first",)),
     )
-    run = tt.descend(problem, step=1e-3, steps=3, weights=True)
+    run = tt.descend(problem, step=1e-3, steps=3, record=tt.Record(weights=True))
     rows = [row for row in certify(run, **FEW).rows if row.route == "50 digits"]
     assert rows and all(row.agrees for row in rows)
     last = [row for row in rows if row.what.startswith("loss")][-1]

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.networks import Weights
+from tutelage.problem.trees import flatten, unflatten
 
 
 class Toy(AbstractOracle):

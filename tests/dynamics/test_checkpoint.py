@@ -16,7 +16,7 @@ from tutelage._errors import BadInput
 from tutelage._files import replaced
 from tutelage._interrupt import Interrupted, gentle_signals, stop_asked
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Loop
+from tutelage.dynamics.driver import Loop
 
 STEPS = 100  # a chunk spans an eighth of a run at most: after one of them 13 records are done, then 25, 37, ...
 

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dynamics.loops import make_loop
 from dynamics.mixtures import CROSSINGS, problem
 
 import tutelage as tt
 from tutelage.dynamics.events import End, cross
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.loop import Limits, Loop
+from tutelage.dynamics.flow import FlowStep
+from tutelage.dynamics.loop import Limits
 from tutelage.oracle.population import population
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.observables import MIXTURE
@@ -50,7 +51,7 @@ SOLVERS = [("explicit", 4e-6, 1e-8), ("stabilised", 2e-4, 1e-6), ("stiff", 1e-4,
 
 @pytest.mark.parametrize(("solver", "cubic", "rtol"), SOLVERS)
 def test_times_in_a_flow(solver, cubic, rtol):
-    run = tt.flow(linear(), until=6.0, solver=solver, crossings=LINES, record=[6.0], observables=("loss",))
+    run = tt.flow(linear(), until=6.0, solver=solver, record=tt.Record([6.0], crossings=LINES, observables=("loss",)))
     allowed = cubic + 20 * rtol / (TARGETS[:, None] - LEVELS)
     np.testing.assert_array_less(np.abs(run.reached.values[0] - EXACT), allowed)
     assert np.all(run.reached.values[0, :, 0] == 0)  # there at the start
@@ -67,7 +68,9 @@ def test_a_smaller_tolerance_finds_them_closer():
 
 @pytest.mark.parametrize("schedule", [None, lambda n: 1 / (1 + n)], ids=["constant", "schedule"])
 def test_times_in_descent_are_those_of_updates(schedule):
-    run = tt.descend(linear(), step=0.2, steps=40, record="all", weights=True, crossings=LINES, schedule=schedule)
+    run = tt.descend(
+        linear(), step=0.2, steps=40, schedule=schedule, record=tt.Record("all", weights=True, crossings=LINES)
+    )
     check_by_record(run)
     assert np.any(np.isnan(run.reached)) == (schedule is not None)  # those slow steps do not reach 0.99
 
@@ -83,7 +86,7 @@ def check_by_record(run):
 
 def test_times_in_sgd_are_those_of_updates():
     options = {"batch": 50, "seeds": 2, "record": "all", "weights": True, "law": "direct"}
-    run = tt.sgd(linear(), step=0.2, steps=40, crossings=LINES, **options)
+    run = tt.sgd(linear(), step=0.2, steps=40, record=tt.Record(crossings=LINES), **options)
     check_by_record(run)
     assert np.isfinite(run.reached.values[:, 2]).all()
 
@@ -107,7 +110,7 @@ def test_a_run_that_an_event_stops_has_no_later_times():
     """The event lies inside a step, and thresholds further on in that step have not been crossed."""
     stop = tt.Event("stop", lambda view: jnp.max(view.weights.first[0]) - 0.5, stop=True)
     options = {"until": 6.0, "record": [6.0], "observables": ("loss",), "crossings": (*LINES, AFTER)}
-    run = tt.flow(linear(), solver="explicit", events=(stop,), **options)
+    run = tt.flow(linear(), solver="explicit", record=tt.Record(events=(stop,)), **options)
     end = float(run.stop_time[0])
     assert end == pytest.approx(EXACT[0, 1], abs=1e-6)
     found = run.reached.values[0]
@@ -127,9 +130,9 @@ UNTIL, STOPS = 40.0, np.linspace(0, 40, 33)
 
 def test_many_seeds_are_the_seeds_one_by_one():
     """The stabilised solver runs seeds in threads, by one compiled program: bit for bit the same."""
-    several = tt.flow(problem(), until=UNTIL, record=STOPS, crossings=CROSSINGS, seeds=[0, 1, 4])
+    several = tt.flow(problem(), until=UNTIL, seeds=[0, 1, 4], record=tt.Record(STOPS, crossings=CROSSINGS))
     for place, seed in enumerate((0, 1, 4)):
-        alone = tt.flow(problem(), until=UNTIL, record=STOPS, crossings=CROSSINGS, seeds=[seed])
+        alone = tt.flow(problem(), until=UNTIL, seeds=[seed], record=tt.Record(STOPS, crossings=CROSSINGS))
         for name in ("loss", "overlap_expert", "expert_time", "router_time", "solver_steps"):
             np.testing.assert_array_equal(several.dataset[name].values[place], alone.dataset[name].values[0])
     assert np.isfinite(several.expert_time).any() and np.isnan(several.expert_time).any()
@@ -140,8 +143,8 @@ def build():
     starts = [chosen.begin(seed) for seed in (0, 1)]
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     start = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(start.student for start in starts))
-    return Loop(
-        Flow(jnp.array(1e-6), chosen.student.rates(), chosen.student.layers, "stabilised"),
+    return make_loop(
+        FlowStep(jnp.array(1e-6), chosen.student.rates(), chosen.student.layers, "stabilised"),
         population(chosen, teacher),
         batched=False,
         teacher=teacher,
@@ -150,7 +153,6 @@ def build():
         observables=tuple((o.name, o.measure) for o in MIXTURE),
         crossings=CROSSINGS,
         limits=Limits(jnp.array(0.0), jnp.array(1e-14), jnp.array(1_000_000)),
-        auto=True,
         keys=np.zeros(2, np.uint64),
     )
 
@@ -158,12 +160,12 @@ def build():
 def test_a_saved_run_goes_on_as_if_nothing_had_been(tmp_path):
     """Bit for bit, with the memory of the stabilised solver and the times of crossings."""
     whole, part, again = build(), build(), build()
-    whole.finish()
+    whole.follow()
     part.advance()
     assert not part.over
     part.save(tmp_path / "state.npz")
     again.restore(tmp_path / "state.npz")
-    again.finish()
+    again.follow()
     for left, right in zip(jax.tree.leaves(whole.state), jax.tree.leaves(again.state), strict=True):
         np.testing.assert_array_equal(left, right)
     assert isinstance(whole.state.moment.weights, Weights) and np.isfinite(whole.state.crossed[0]).any()

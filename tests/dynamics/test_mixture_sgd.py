@@ -14,7 +14,7 @@ import pytest
 from scipy import special, stats
 
 import tutelage as tt
-from tutelage.dynamics.online import Online
+from tutelage.dynamics.online import OnlineStep
 from tutelage.dynamics.random import key_of
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
@@ -135,7 +135,7 @@ def test_a_missing_part_along_the_row_is_seen():
 
 def dynamics(batch, precision="float64"):
     rates = make().student.rates()
-    return Online(jnp.array(STEP), rates, None, jnp.array(2.0), ("first",), batch, precision=precision)
+    return OnlineStep(jnp.array(STEP), rates, None, jnp.array(2.0), ("first",), batch, precision=precision)
 
 
 def settled(problem):
@@ -196,7 +196,9 @@ def one_update(degree, batch):
     problem = make(degree=degree)
     oracle, weights = settled(problem)
     target = np.asarray(oracle.target.first)
-    run = tt.sgd(problem, step=STEP, steps=1, batch=batch, seeds=COUNT, record=[1], observables=("norm_expert",))
+    run = tt.sgd(
+        problem, step=STEP, steps=1, batch=batch, seeds=COUNT, record=tt.Record([1], observables=("norm_expert",))
+    )
     change = np.asarray(run.final.first - weights.first) @ target.T
     return change, -STEP * np.asarray(oracle.gradient(weights).first) @ target.T
 

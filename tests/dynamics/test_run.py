@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dynamics.loops import make_loop
 
 import tutelage as tt
 from tutelage import StopReason
-from tutelage.dynamics.descent import Descent
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.loop import Limits, Loop, _advance
+from tutelage.dynamics.descent import DescentStep
+from tutelage.dynamics.flow import FlowStep
+from tutelage.dynamics.loop import Limits, advance
 from tutelage.oracle.population import population
 
 
@@ -40,7 +41,7 @@ def relu_problem(dim=50, scale=1e-2, width=2):
 
 def test_descent_is_the_recursion_written_out():
     problem = relu_problem()
-    run = tt.descend(problem, step=0.1, steps=30, seeds=2, record="all", weights=True)
+    run = tt.descend(problem, step=0.1, steps=30, seeds=2, record=tt.Record("all", weights=True))
     oracle = population(problem, run.teacher)
     for seed in range(2):
         weights = jax.tree.map(lambda leaf, s=seed: leaf[s], run.start)
@@ -105,38 +106,41 @@ def test_descent_tends_to_flow_at_first_order():
 def test_explicit_and_stiff_agree_on_event_times():
     """Near a saddle pointwise comparison means little; the times at which levels are crossed must agree."""
     levels = [tt.below(0.4), tt.below(0.1), tt.below(1e-6)]
-    runs = [tt.flow(relu_problem(), until=60.0, seeds=2, events=levels, solver=s) for s in ("explicit", "stiff")]
+    runs = [
+        tt.flow(relu_problem(), until=60.0, seeds=2, solver=s, record=tt.Record(events=levels))
+        for s in ("explicit", "stiff")
+    ]
     np.testing.assert_allclose(runs[0].event_time, runs[1].event_time, rtol=1e-4)
     assert list(runs[0].event_time["event"].values) == [level.name for level in levels]
 
 
 def test_event_time_is_found_inside_the_step():
-    run = tt.flow(linear_problem(scale=1e-9), until=20.0, events=[tt.below(0.125)])
+    run = tt.flow(linear_problem(scale=1e-9), until=20.0, record=tt.Record(events=[tt.below(0.125)]))
     assert float(run.event_time.squeeze()) == pytest.approx(np.log(2), abs=1e-7)  # (1 - e^-t)... (1/2)(1/2)^2
 
 
 def test_a_stopping_event_stops_there():
-    run = tt.flow(linear_problem(scale=1e-9), until=20.0, events=[tt.below(0.125, stop=True)])
+    run = tt.flow(linear_problem(scale=1e-9), until=20.0, record=tt.Record(events=[tt.below(0.125, stop=True)]))
     assert run.stopped == (StopReason.EVENT,)
     assert float(run.stop_time[0]) == pytest.approx(np.log(2), abs=1e-7)
     assert float(run.final.first[0, 0, 0]) == pytest.approx(0.5, abs=1e-7)
 
 
 def test_descent_event_is_an_update():
-    run = tt.descend(linear_problem(scale=1e-12), step=0.5, steps=20, events=[tt.below(0.126)], record="all")
+    run = tt.descend(linear_problem(scale=1e-12), step=0.5, steps=20, record=tt.Record("all", events=[tt.below(0.126)]))
     assert float(run.event_time.squeeze()) == 0.5  # after one update the weight is 1/2 and the loss 1/8
 
 
 def test_event_true_at_the_start_happens_at_time_zero():
-    run = tt.flow(linear_problem(), until=1.0, events=[tt.below(10.0)])
+    run = tt.flow(linear_problem(), until=1.0, record=tt.Record(events=[tt.below(10.0)]))
     assert float(run.event_time.squeeze()) == 0.0
 
 
 def test_stop_reasons():
     assert tt.descend(linear_problem(), step=0.5, steps=10).stopped == (StopReason.HORIZON,)
     assert tt.descend(linear_problem(), step=0.5, steps=200).stopped == (StopReason.CONVERGED,)
-    assert tt.descend(linear_problem(), step=0.5, steps=200, stop_loss=1e-3).stopped == (StopReason.CONVERGED,)
-    capped = tt.flow(linear_problem(), until=30.0, max_steps=5)
+    assert tt.descend(linear_problem(), step=0.5, steps=200, stop=tt.Stop(loss=1e-3)).stopped == (StopReason.CONVERGED,)
+    capped = tt.flow(linear_problem(), until=30.0, stop=tt.Stop(steps=5))
     assert capped.stopped == (StopReason.CAP,)
     assert all(reason.sentence.endswith(".") for reason in StopReason)
 
@@ -146,7 +150,7 @@ def test_one_bad_seed_does_not_spoil_the_others():
     problem = linear_problem()
     good = tt.descend(problem, step=0.5, steps=40, seeds=[0, 2], record=10)
     loop = spoiled_loop(problem)
-    loop.finish()
+    loop.follow()
     assert [reason.name for reason in loop.final_reasons()] == ["HORIZON", "NONFINITE", "HORIZON"]
     np.testing.assert_array_equal(np.asarray(loop.state.moment.weights.first)[[0, 2]], np.asarray(good.final.first))
 
@@ -158,8 +162,8 @@ def spoiled_loop(problem):
     second = np.stack([start.student.second for start in starts])
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
-    return Loop(
-        Descent(jnp.array(0.5), ones, ("first",)),
+    return make_loop(
+        DescentStep(jnp.array(0.5), ones, ("first",)),
         population(problem, teacher),
         batched=False,
         teacher=teacher,
@@ -208,7 +212,7 @@ def test_auto_turns_to_the_stiff_solver_for_long_horizons():
         teacher=tt.TwoLayer("linear", first=[[1.0]]),
         student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), second=[1.0, 0.01], width=2, trains=("first",)),
     )
-    run = tt.flow(problem, until=1e6, stop_gradient=0.0)
+    run = tt.flow(problem, until=1e6, stop=tt.Stop(gradient=0.0))
     assert '"solver": "stiff"' in run.dataset.attrs["settings"]
     assert int(run.solver_steps[0]) < 200_000
     assert float(run.last("loss")[0]) < 1e-20
@@ -223,13 +227,13 @@ def test_horizon_of_1e8():
 @pytest.mark.parametrize("kind", ["descent", "flow"])
 def test_saved_and_restored_runs_are_bit_identical(kind, tmp_path):
     whole, resumed = build(kind), build(kind)
-    whole.finish()
+    whole.follow()
     for _ in range(3):
         resumed.advance()
     resumed.save(tmp_path / "state.npz")
     again = build(kind)
     again.restore(tmp_path / "state.npz")
-    again.finish()
+    again.follow()
     for left, right in zip(jax.tree.leaves(whole.state), jax.tree.leaves(again.state), strict=True):
         np.testing.assert_array_equal(left, right)
     for left, right in zip(whole.rows, again.rows, strict=True):
@@ -245,9 +249,11 @@ def build(kind):
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
     ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
     layers = ("first", "second")
-    dynamics = Descent(jnp.array(0.1), ones, layers) if kind == "descent" else Flow(jnp.array(1e-8), ones, layers)
+    dynamics = (
+        DescentStep(jnp.array(0.1), ones, layers) if kind == "descent" else FlowStep(jnp.array(1e-8), ones, layers)
+    )
     end = 600.0 if kind == "descent" else 60.0
-    return Loop(
+    return make_loop(
         dynamics,
         population(problem, teacher),
         batched=False,
@@ -257,7 +263,6 @@ def build(kind):
         observables=(("loss", lambda view: view.loss),),
         events=[tt.below(0.1)],
         limits=Limits(jnp.array(0.0), jnp.array(1e-14), jnp.array(10_000)),
-        auto=True,
     )
 
 
@@ -268,8 +273,8 @@ def near_the_teachers():
     problem = tt.Problem(inputs=tt.Gaussian(9), teacher=teacher, student=student)
     start = jax.tree.map(jnp.asarray, problem.begin(0))
     ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
-    return Loop(
-        Descent(jnp.array(0.3), ones, ("first",)),
+    return make_loop(
+        DescentStep(jnp.array(0.3), ones, ("first",)),
         population(problem, start.teacher),
         batched=False,
         teacher=start.teacher,
@@ -298,7 +303,7 @@ def test_a_run_takes_the_careful_loss_when_the_quick_one_is_strained(tmp_path):
     for saved in (switched.index(True), switched.index(True) + 1):
         again = near_the_teachers()
         again.restore(tmp_path / f"{saved}.npz")
-        again.finish()
+        again.follow()
         np.testing.assert_array_equal(np.concatenate([row["loss"][0] for row in again.rows]), rows["loss"])
 
 
@@ -322,10 +327,10 @@ def test_a_foreign_state_is_refused(tmp_path):
 def test_a_changed_scalar_compiles_nothing():
     problem = linear_problem()
     tt.descend(problem, step=0.5, steps=20, seeds=3)
-    before = _advance._cached._cache_size()
+    before = advance._cached._cache_size()
     tt.descend(linear_problem(dim=10**9, scale=1e-5), step=0.25, steps=20, seeds=3)
-    tt.descend(problem, step=0.5, steps=20, seeds=3, stop_gradient=1e-3)
-    assert _advance._cached._cache_size() == before
+    tt.descend(problem, step=0.5, steps=20, seeds=3, stop=tt.Stop(gradient=1e-3))
+    assert advance._cached._cache_size() == before
 
 
 def test_data_drawn_and_given():
@@ -339,7 +344,10 @@ def test_data_drawn_and_given():
 
 def test_own_observable_in_one_line():
     run = tt.descend(
-        linear_problem(), step=0.5, steps=5, observe={"size": lambda view: jnp.abs(view.weights.first).max()}
+        linear_problem(),
+        step=0.5,
+        steps=5,
+        record=tt.Record(own={"size": lambda view: jnp.abs(view.weights.first).max()}),
     )
     assert run.size.dims == ("seed", "time")
 
@@ -349,10 +357,14 @@ REFUSED = {
     "steps is 0": {"step": 0.1, "steps": 0},
     "seeds is 0": {"step": 0.1, "steps": 3, "seeds": 0},
     "Unknown layer 'secnd': did you mean 'second'": {"step": 0.1, "steps": 3, "rates": {"secnd": 1.0}},
-    "Unknown observable 'los': did you mean 'loss'": {"step": 0.1, "steps": 3, "observables": ("los",)},
+    "Unknown observable 'los': did you mean 'loss'": {
+        "step": 0.1,
+        "steps": 3,
+        "record": tt.Record(observables=("los",)),
+    },
     "record is 'every'": {"step": 0.1, "steps": 3, "record": "every"},
     "record must hold numbers between 0 and 3": {"step": 0.1, "steps": 3, "record": [1, 9]},
-    "used twice": {"step": 0.1, "steps": 3, "observe": {"loss": lambda view: view.loss}},
+    "used twice": {"step": 0.1, "steps": 3, "record": tt.Record(own={"loss": lambda view: view.loss})},
 }
 
 

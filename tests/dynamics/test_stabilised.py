@@ -114,7 +114,7 @@ def test_a_race_from_a_tiny_overlap(dim):
     seed = int(np.argmin(np.abs(np.sqrt(dim) * np.array(starts) - 1)))
     g = starts[seed]
     time = (1 / g - 1 / 0.9 + np.arctanh(0.9) - np.arctanh(g)) / 4.5
-    found = tt.flow(chosen, until=1.1 * time, record=[1.1 * time], crossings=(REACHED,), seeds=[seed])
+    found = tt.flow(chosen, until=1.1 * time, seeds=[seed], record=tt.Record([1.1 * time], crossings=(REACHED,)))
     assert float(found.reached[0, 0]) == pytest.approx(time, rel=1e-3)
 
 

@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from dynamics.loops import make_loop
 from scipy import special, stats
 
 import tutelage as tt
 from tutelage.dynamics import random
-from tutelage.dynamics.loop import Limits, Loop
-from tutelage.dynamics.online import Online, chi
+from tutelage.dynamics.loop import Limits
+from tutelage.dynamics.online import OnlineStep, chi
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
 
@@ -254,16 +255,16 @@ def test_seeds_are_streams_of_their_own():
 
 def test_chunks_saving_and_restoring_change_nothing(tmp_path, monkeypatch):
     whole, other, resumed = build(), build(), build()
-    whole.finish()
+    whole.follow()
     with monkeypatch.context() as longer:
         longer.setattr(Loop, "chunk", 7)
-        other.finish()
+        other.follow()
     for _ in range(2):
         resumed.advance()
     resumed.save(tmp_path / "state.npz")
     again = build()
     again.restore(tmp_path / "state.npz")
-    again.finish()
+    again.follow()
     for loop in (other, again):
         for left, right in zip(jax.tree.leaves(whole.state), jax.tree.leaves(loop.state), strict=True):
             np.testing.assert_array_equal(left, right)
@@ -275,8 +276,8 @@ def build():
     target = tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second))
     start = tt.Weights(jnp.asarray(student), jnp.asarray(problem.student.second))
     ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
-    return Loop(
-        Online(jnp.array(1e-3), ones, jnp.array(0.1), jnp.array(995.0), ("first", "second"), 5),
+    return make_loop(
+        OnlineStep(jnp.array(1e-3), ones, jnp.array(0.1), jnp.array(995.0), ("first", "second"), 5),
         population(problem, target),
         batched=False,
         teacher=target,
@@ -321,19 +322,21 @@ def test_dead_and_equal_units_stay_so():
 
 
 def test_a_stopping_event_and_a_certificate():
-    run = tt.sgd(make(dim=50), step=1e-2, steps=500, batch=10, events=[tt.below(1.0, stop=True)], certify=True)
+    run = tt.sgd(
+        make(dim=50), step=1e-2, steps=500, batch=10, certify=True, record=tt.Record(events=[tt.below(1.0, stop=True)])
+    )
     assert run.stopped == (tt.StopReason.EVENT,)
     assert run.certificate.ok
     assert '"dynamics": "sgd"' in run.dataset.attrs["settings"]
 
 
 def test_another_dimension_or_step_compiles_nothing():
-    from tutelage.dynamics.loop import _advance
+    from tutelage.dynamics.loop import advance
 
     tt.sgd(make(dim=10**3), step=1e-4, steps=5, batch=4)
-    before = _advance._cached._cache_size()
+    before = advance._cached._cache_size()
     tt.sgd(make(dim=10**4), step=1e-5, steps=5, batch=4)
-    assert _advance._cached._cache_size() == before
+    assert advance._cached._cache_size() == before
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -453,7 +456,7 @@ class Unturned(Online):
 
 @pytest.mark.parametrize(("case", "planted"), [("clipping", ClippedByAPart), ("momentum", Unturned)])
 def test_an_error_with_an_optimiser_is_seen(monkeypatch, case, planted):
-    monkeypatch.setattr("tutelage.experiment.Online", planted)
+    monkeypatch.setattr("tutelage.verbs.Online", planted)
     assert worst(seen.__wrapped__("exact", case), seen("direct", case)) < LEVEL
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import tutelage as tt
 from tutelage.oracle.empirical import draw
-from tutelage.problem.networks import flatten, unflatten
+from tutelage.problem.trees import flatten, unflatten
 
 
 @pytest.fixture(scope="module")

@@ -370,7 +370,9 @@ def test_long_flow_reaches_the_cubic_law_with_its_constant():
         student=tt.TwoLayer("relu", first=[[0.3, 0.1, 0.0], [0.1, 0.0, 0.2]], trains=("first",)),
     )
     names = ("loss", "first_norm")
-    run = tt.flow(problem, until=1e8, record=20, observables=names, stop_gradient=0.0, solver="stiff")
+    run = tt.flow(
+        problem, until=1e8, solver="stiff", record=tt.Record(20, observables=names), stop=tt.Stop(gradient=0.0)
+    )
     norms = np.asarray(run.first_norm)[0, -1]
     share = norms[0] / norms.sum()
     assert 0.1 < share < 0.9 and abs(share - 0.5) > 0.01

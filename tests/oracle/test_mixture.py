@@ -18,7 +18,7 @@ import tutelage as tt
 from tutelage.oracle.mixture import EmpiricalMixture, units
 from tutelage.problem.frame import reduce_rows
 from tutelage.problem.hidden import GatedHidden
-from tutelage.problem.networks import flatten, unflatten
+from tutelage.problem.trees import flatten, unflatten
 
 QUANTUM = 0.880137107574279  # 3 E[sigmoid^2]: what a unit without overlaps costs
 AXES = np.eye(8)

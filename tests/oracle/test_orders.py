@@ -124,7 +124,7 @@ def problem(dim=10**9, **student):
 
 
 def test_a_run_records_orders_by_name_at_any_dim():
-    run = tt.flow(problem(), until=2.0, record=8, observables=("loss", "loss_order", "loss_beyond"))
+    run = tt.flow(problem(), until=2.0, record=tt.Record(8, observables=("loss", "loss_order", "loss_beyond")))
     assert run.loss_order.dims == ("seed", "time", "tensor_order") and run.tensor_order.values.tolist() == list(
         range(9)
     )
@@ -137,7 +137,9 @@ def test_a_run_records_orders_by_name_at_any_dim():
 def test_on_data_the_orders_are_those_of_the_population():
     """Trained on 60 samples, the recorded loss is that of the samples; the orders sum to the population's."""
     chosen = problem(dim=5)
-    run = tt.descend(chosen, step=0.1, steps=4, data=60, record="all", observe=tt.loss_orders(chosen, 3), weights=True)
+    run = tt.descend(
+        chosen, step=0.1, steps=4, data=60, record=tt.Record("all", own=tt.loss_orders(chosen, 3), weights=True)
+    )
     total = (run.loss_order.sum("tensor_order") + run.loss_beyond).values[0]
     oracle = tt.PopulationOracle(student="erf", teacher="erf", target=run.teacher)
     weights = zip(run.weights_first.values[0], run.weights_second.values[0], strict=True)
@@ -189,7 +191,7 @@ def test_recorded_gradients_of_orders():
         teacher=tt.TwoLayer("erf", first=[[1.0]]),
         student=tt.TwoLayer("erf", first=tt.GaussianRows(0.1), width=2, trains=("first",)),
     )
-    run = tt.flow(problem, until=1.0, observables=("loss", "gradient_norm", "gradient_order"))
+    run = tt.flow(problem, until=1.0, record=tt.Record(observables=("loss", "gradient_norm", "gradient_order")))
     pulls = run.dataset["gradient_order"]
     assert pulls.dims == ("seed", "time", "tensor_order")
     # erf is odd: all is in odd orders, and while units are small nearly all in the first.

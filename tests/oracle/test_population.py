@@ -10,7 +10,7 @@ import pytest
 import tutelage as tt
 from tutelage.oracle.compensated import outer_sums
 from tutelage.oracle.stable.linear_teacher import Lines
-from tutelage.problem.networks import flatten, unflatten
+from tutelage.problem.trees import flatten, unflatten
 
 PAIRS = [("relu", "linear"), ("relu", "relu"), ("abs", "relu"), ("erf", "erf"), ("tanh", "he3"), ("relu", "sigmoid")]
 

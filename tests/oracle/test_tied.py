@@ -9,7 +9,8 @@ import pytest
 import tutelage as tt
 from tutelage.oracle.population import exact
 from tutelage.problem.hidden import TiedHidden
-from tutelage.problem.networks import flatten, unflatten, untied
+from tutelage.problem.networks import untied
+from tutelage.problem.trees import flatten, unflatten
 
 SIDES = [("abs", "abs"), ("relu", "abs"), ("relu", "relu"), ("erf", "erf"), ("abs", "relu")]
 
@@ -165,12 +166,14 @@ def test_truncated_units_stand_still_until_their_stage_ends():
     rows = np.diag([1.0, 2.0, 0.5])
     problem = small(first=rows, width=3)
     stages = tt.Truncation(caps=(3.0, 100.0), ends=(10,))
-    run = tt.descend(problem, step=0.02, steps=12, rates={"first": 6.0}, truncation=stages, record="all", weights=True)
+    run = tt.descend(
+        problem, step=0.02, steps=12, rates={"first": 6.0}, truncation=stages, record=tt.Record("all", weights=True)
+    )
     first = run.dataset["weights_first"].isel(seed=0).values
     moved = np.linalg.norm(np.diff(first, axis=0), axis=-1) > 0
     assert not moved[:10, 1].any() and moved[10:, 1].all()
     assert moved[:, [0, 2]].all()
-    free = tt.descend(problem, step=0.02, steps=12, rates={"first": 6.0}, record="all", weights=True)
+    free = tt.descend(problem, step=0.02, steps=12, rates={"first": 6.0}, record=tt.Record("all", weights=True))
     assert (np.linalg.norm(np.diff(free.dataset["weights_first"].isel(seed=0).values, axis=0), axis=-1) > 0).all()
     certified = tt.descend(problem, step=0.02, steps=12, rates={"first": 6.0}, truncation=stages, certify=True)
     assert certified.certificate.ok, certified.certificate.sentence
@@ -193,8 +196,14 @@ def test_bad_input_is_one_sentence(ask, words):
 
 def test_orders_of_a_tied_network_are_those_of_the_plain_one():
     problem = small()
-    run = tt.descend(problem, step=0.1, steps=3, rates={"first": 12.0}, weights=True,
-                     observables=("loss", "loss_order", "loss_beyond", "population_loss"), data=200)  # fmt: skip
+    run = tt.descend(
+        problem,
+        step=0.1,
+        steps=3,
+        rates={"first": 12.0},
+        data=200,
+        record=tt.Record(weights=True, observables=("loss", "loss_order", "loss_beyond", "population_loss")),
+    )
     sums = run.loss_order.sum("tensor_order") + run.dataset["loss_beyond"]
     np.testing.assert_allclose(sums, run.dataset["population_loss"], rtol=1e-12)
     weights = tt.Weights(*(jnp.asarray(run.dataset[f"weights_{k}"].values[0, -1]) for k in ("first", "second")))

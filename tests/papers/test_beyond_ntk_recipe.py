@@ -53,7 +53,7 @@ def test_other_names_of_settings():
 def test_one_update_is_that_of_algorithm_one():
     """`w - m eta_inf grad Lhat`, with the paper's loss on the same examples and its gradient written out."""
     settings = BeyondNtkSettings(dim=4, width=5, variant="relu", samples=40, until=0.2, kappa=2.0)
-    result = run(settings, record="all", weights=True)
+    result = run(settings, record=tt.Record("all", weights=True))
     first = result.dataset["weights_first"].isel(seed=0).values
     x, y = np.asarray(result.oracle.plain.x[0]), np.asarray(result.oracle.plain.y[0])[:, 0]
     w, norm = first[0], np.linalg.norm(first[0], axis=1)

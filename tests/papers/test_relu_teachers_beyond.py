@@ -117,7 +117,7 @@ def test_eight_students_of_eight_teachers_can_rest_above_zero():
     first = np.vstack([lean, 0.78 * (0.2 * axes[:7].sum(0) - 0.84 * axes[7])])
     student = tt.TwoLayer("relu", first=first, trains=("first",))
     problem = tt.Problem(tt.Gaussian(8), tt.TwoLayer("relu", first=axes), student)
-    run = tt.descend(problem, step=0.3, steps=4000, record=20, observables=("loss",))
+    run = tt.descend(problem, step=0.3, steps=4000, record=tt.Record(20, observables=("loss",)))
     assert float(run.loss[0, -1]) == pytest.approx(0.021508, abs=5e-7)
     hessian = np.asarray(run.oracle.hessian(jax.tree.map(lambda leaf: leaf[0], run.final)))
     assert np.linalg.eigvalsh(hessian[8:, 8:])[0] == pytest.approx(0.0213, abs=5e-5)

@@ -38,7 +38,7 @@ def run(start):
         tt.Mixture(routers=axes[:TEACHERS], experts=axes[TEACHERS:]),
         tt.Mixture(routers=start[0], experts=start[1]),
     )
-    return tt.flow(problem, until=TIMES[-1], record=TIMES, crossings=CROSSINGS)
+    return tt.flow(problem, until=TIMES[-1], record=tt.Record(TIMES, crossings=CROSSINGS))
 
 
 def test_the_loss_comes_down_as_recorded(run):

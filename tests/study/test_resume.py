@@ -17,7 +17,7 @@ from tutelage.store.store import Store
 SLOWLY = """
 import sys, time
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Loop
+from tutelage.dynamics.driver import Loop
 from tutelage.present import cli
 from tutelage.store import asking
 
@@ -28,7 +28,7 @@ def slowly(loop):
     time.sleep(0.1)
 
 Loop.advance = slowly
-runs.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
+asking.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
 cli.main()
 """
 RUN = ("run", "both_layers", "--seeds", "2", "--set", "width=3")
@@ -126,7 +126,7 @@ import tutelage as tt
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.store import asking
 
-real, runs.Checkpoint = runs.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
+real, asking.Checkpoint = asking.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
 
 def half(*args):
     real(*args)

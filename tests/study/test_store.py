@@ -20,7 +20,7 @@ from tutelage import _interrupt
 from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Loop
+from tutelage.dynamics.driver import Loop
 from tutelage.papers.paper import Paper
 from tutelage.store import asking
 from tutelage.store.asking import Disagreement, differences
@@ -453,7 +453,7 @@ from tutelage._errors import BadInput
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.store import asking
 
-runs.Checkpoint = lambda path, said: Checkpoint(path, every=0, said=said)
+asking.Checkpoint = lambda path, said: Checkpoint(path, every=0, said=said)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is then an error, as on a full disk
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:

@@ -44,7 +44,7 @@ def run():
         teacher=tt.TwoLayer("linear", first=[[1.0]]),
         student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
     )
-    return tt.descend(problem, step=0.5, steps=60, seeds=3, weights=True, stop_loss=1e-6)
+    return tt.descend(problem, step=0.5, steps=60, seeds=3, record=tt.Record(weights=True), stop=tt.Stop(loss=1e-6))
 
 
 def test_a_real_run_survives_the_disk(run, tmp_path):

@@ -30,7 +30,9 @@ EARLY, LATE = tt.Event("early", _early), tt.Event("late", _late)
 def run():
     """Two units on a linear target, 60 updates, one event that comes and one that does not; times of our own."""
     events = (below(0.49, "moved"), below(1e-300, "never"))
-    found = tt.papers.both_layers(scale=0.3, steps=60).descend(seeds=3, events=events, record=[0, 20, 40, 60])
+    found = tt.papers.both_layers(scale=0.3, steps=60).descend(
+        seeds=3, record=tt.Record([0, 20, 40, 60], events=events)
+    )
     cross = xr.Variable(("seed", "student", "teacher_b"), TIMES, {"long_name": "of our own"})
     return dataclasses.replace(found, dataset=found.dataset.assign(cross_time=cross))
 
@@ -43,7 +45,9 @@ def test_an_observable_at_the_end_and_its_extremes(run):
 
 
 def test_the_end_of_a_seed_that_stopped_early_is_its_own_last_record():
-    found = tt.papers.both_layers(scale=0.3, steps=60).descend(seeds=4, events=(below(0.1, stop=True),), record="all")
+    found = tt.papers.both_layers(scale=0.3, steps=60).descend(
+        seeds=4, record=tt.Record("all", events=(below(0.1, stop=True),))
+    )
     assert len(set(found.dataset["recorded"].values)) > 1
     loss = found.dataset["loss"].values
     last = [row[np.isfinite(row)][-1] for row in loss]

@@ -1,8 +1,7 @@
 """A paper's claim as an object: where it stands, what would make it false, and what was measured."""
 
-import enum
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,129 +9,12 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta
 from scipy.stats import t as student
 
-
-class Verdict(enum.StrEnum):
-    """The outcome of checking a claim. There is no default: every check must say one."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    NOT_APPLICABLE = "not applicable"
-    NOT_REACHED = "not reached"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval with its confidence level."""
-
-    low: float
-    high: float
-    level: float = 0.99
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check saw: `measured` beside `bound`, on how many seeds, and why in a sentence."""
-
-    verdict: Verdict
-    measured: float | None = None
-    bound: float | None = None
-    relation: str = "<="
-    seeds: int = 0
-    successes: int | None = None
-    interval: Interval | None = None
-    detail: str = ""
-
-    def __post_init__(self) -> None:
-        # A measurement that is not a number supports no verdict but its own failure.
-        if self.measured is not None and np.isnan(self.measured) and self.verdict is Verdict.HOLDS:
-            object.__setattr__(self, "verdict", Verdict.FAILS)
-            object.__setattr__(self, "detail", f"The measured value is not a number. {self.detail}".strip())
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One checkable statement.
-
-    - `id`, `where`: its name in the tables, and the place in the paper.
-    - `statement`: the predicate in words; `setting`: in what situation it is claimed.
-    - `check`: takes the evidence a paper has gathered and returns a `Finding`.
-    - `ours`: it is not in the paper but new here. `must_hold`: the software is wrong if it fails.
-    - `expected`: the verdict known from earlier measurements, shown beside the new one; it never changes the verdict.
-    """
-
-    id: str
-    where: str
-    statement: str
-    setting: str
-    check: Callable[[Any], Finding]
-    ours: bool = False
-    must_hold: bool = True
-    expected: Verdict = Verdict.HOLDS
-    explanation: str = ""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A claim together with what was found."""
-
-    claim: Claim
-    finding: Finding
-    seconds: float = 0.0
-
-    @property
-    def broken(self) -> bool:
-        """A claim that must hold was measured to fail."""
-        return self.claim.must_hold and self.finding.verdict is Verdict.FAILS
-
-    def record(self) -> dict[str, Any]:
-        """A plain dictionary, ready for JSON."""
-        claim = {k: getattr(self.claim, k) for k in ("id", "where", "statement", "setting", "ours", "must_hold")}
-        finding = asdict(self.finding)
-        finding["verdict"] = self.finding.verdict.value
-        extra = {"expected": self.claim.expected.value, "explanation": self.claim.explanation, "seconds": self.seconds}
-        return claim | finding | extra
-
-    @classmethod
-    def read(cls, record: dict[str, Any]) -> "Checked":
-        """From its record, which has all of it but the check itself."""
-
-        def check(evidence: Any) -> Finding:
-            raise TypeError(f"The claim {record['id']} was read from a file, which holds no check; ask its paper.")
-
-        parts = {each.name: record[each.name] for each in fields(Claim) if each.name != "check"}
-        claim = Claim(**parts | {"check": check, "expected": Verdict(record["expected"])})
-        found = {each.name: record[each.name] for each in fields(Finding)}
-        interval = None if found["interval"] is None else Interval(**found["interval"])
-        finding = Finding(**found | {"verdict": Verdict(found["verdict"]), "interval": interval})
-        return cls(claim, finding, record["seconds"])
-
-
-@dataclass(frozen=True)
-class Table:
-    """Checked claims; prints as a table and counts itself."""
-
-    rows: tuple[Checked, ...] = field(default_factory=tuple)
-
-    def __getitem__(self, id: str) -> Checked:
-        return next(row for row in self.rows if row.claim.id == id)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def broken(self) -> tuple[Checked, ...]:
-        return tuple(row for row in self.rows if row.broken)
-
-    def records(self) -> list[dict[str, Any]]:
-        return [row.record() for row in self.rows]
-
-    @classmethod
-    def read(cls, records: list[dict[str, Any]]) -> "Table":
-        """The table that gave these records. Its claims are to be read; they cannot be checked again."""
-        return cls(tuple(Checked.read(record) for record in records))
+from tutelage.trajectory.findings import Checked as Checked
+from tutelage.trajectory.findings import Claim as Claim
+from tutelage.trajectory.findings import Finding as Finding
+from tutelage.trajectory.findings import Interval as Interval
+from tutelage.trajectory.findings import Table as Table
+from tutelage.trajectory.findings import Verdict as Verdict
 
 
 def holds_if(ok: Any) -> Verdict:

@@ -6,7 +6,7 @@ A detected time is a recorded time: it is known to the spacing of the records be
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,41 +14,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student_t
 
-from .claims import Interval
+from tutelage.trajectory.findings import Fit as Fit
+from tutelage.trajectory.findings import Interval
+from tutelage.trajectory.findings import Phase as Phase
 
 Array = NDArray[np.floating]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A straight line through a window of records: its slope, standard error, interval, and the window.
-
-    The standard error is that of least squares for independent noise and, added in quadrature, half the range
-    of the slopes of the window's three thirds as far as noise does not explain it: a trajectory is never quite
-    straight, and the bend limits what the slope can mean.
-    """
-
-    slope: float
-    error: float
-    interval: Interval
-    start: float
-    end: float
-    points: int
-    residual: float
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A named stretch of one seed's trajectory; `predicted` and `uncertainty` are those of its `end`."""
-
-    name: str
-    start: float
-    end: float
-    description: str = ""
-    predicted: float | None = None
-    uncertainty: float | None = None
-    seed: int = 0
-    fit: Fit | None = None
 
 
 class Crossing(NamedTuple):
@@ -221,16 +191,6 @@ def detect(
         one = dataset.sel(seed=seed)
         found += [replace(phase, seed=int(seed)) for detector in detectors for phase in detector(one)]
     return found
-
-
-def table(phases: Iterable[Phase]) -> list[dict[str, Any]]:
-    """The phases as plain dictionaries, ready for JSON, with `error = end - predicted` where there is a prediction."""
-    rows = []
-    for phase in phases:
-        row = asdict(phase)
-        row["error"] = None if phase.predicted is None else phase.end - phase.predicted
-        rows.append(row)
-    return rows
 
 
 def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Fit:

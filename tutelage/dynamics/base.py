@@ -1,38 +1,53 @@
-"""What a dynamics is: how to begin, how to take one step, how to say where inside a step something happened."""
+"""What a dynamics is: a step that the loop repeats, and how it is made for a problem.
+
+`AbstractStep` is what is compiled: how to begin, one step, where inside a step something happened, and what changes
+between two chunks of the run. `AbstractDynamics` is what a user writes, such as `Flow(until=100.0)`: plain values from
+which the step is prepared for a problem. A new dynamics is a file with one of each.
+"""
 
 import abc
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float, UInt64
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree, UInt64
+from numpy.typing import NDArray
 
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights
+
+if TYPE_CHECKING:
+    from tutelage.dynamics.record import Record
 
 
 class Moment(NamedTuple):
     """The state a step starts from and ends in.
 
-    `clock` counts what limits are stated in: updates for descent, time for flow. `carry` is private to the dynamics.
+    `weights` is any tree of parameters. `clock` counts what limits are stated in: updates for descent, time for flow.
+    `carry` is private to the step.
     """
 
-    weights: Weights
+    weights: PyTree
     clock: Float[Array, ""]
     time: Float[Array, ""]
     carry: Any
 
 
-class AbstractDynamics(eqx.Module):
-    """A way for the student to move. All loops are in `dynamics.run`; here is one step only."""
+class Ahead(NamedTuple):
+    """What a step may look at between two chunks: all seeds, where they are, and how far the next chunk goes."""
+
+    oracle: AbstractOracle
+    batched: bool
+    moments: Moment
+    running: NDArray[np.bool_]
+    horizon: float
+
+
+class AbstractStep(eqx.Module):
+    """A way for the student to move, one step at a time. All loops are in `dynamics.loop`."""
 
     @abc.abstractmethod
-    def begin(self, oracle: AbstractOracle, weights: Weights) -> Moment:
+    def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         """The moment before the first step."""
-
-    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
-        """The same moment with its seed's own random key, for a dynamics that draws."""
-        del key
-        return moment
 
     @abc.abstractmethod
     def step(
@@ -40,11 +55,93 @@ class AbstractDynamics(eqx.Module):
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         """One step, not past `limit`: the new moment, whether it moved on, and whether it is stuck for good."""
 
-    def velocity(self, oracle: AbstractOracle, moment: Moment) -> Weights | None:
-        """How fast the weights change with the clock; None for a dynamics that jumps."""
+    def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
+        """The moment at `clock`, inside the step that starts at `moment`; used to locate events.
+
+        Nothing happens inside a step that jumps: an event is seen at the update itself.
+        """
+        del clock
+        return self.step(oracle, moment, moment.clock)[0]
+
+    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
+        """The same moment with its seed's own random key, for a step that draws."""
+        del key
+        return moment
+
+    def velocity(self, oracle: AbstractOracle, moment: Moment) -> PyTree | None:
+        """How fast the weights change with the clock; None for a step that jumps."""
         del oracle, moment
         return None
 
+    # What the loop asks on the host, between chunks.
+
+    @property
+    def apart(self) -> bool:
+        """Whether seeds run one by one on all cores, in place of one batch."""
+        return False
+
+    @property
+    def trial(self) -> int:
+        """Records in a chunk that may have to be done again with the careful form of the oracle."""
+        return 4
+
+    def between(self, ahead: Ahead) -> tuple["AbstractStep", Moment]:
+        """The step of the next chunk, and the moments that it begins from."""
+        return self, ahead.moments
+
+    def memo(self) -> dict[str, Any]:
+        """What `between` has changed, as plain values for a checkpoint."""
+        return {}
+
+    def recalled(self, memo: dict[str, Any], ahead: Ahead) -> tuple["AbstractStep", Moment]:
+        """The step that wrote the memo, and moments of its shape."""
+        del memo
+        return self, ahead.moments
+
+
+class Prepared(NamedTuple):
+    """A dynamics made ready for a problem.
+
+    `start` has a leading seed axis, and so has the oracle if it is `batched` (each seed has its own data). `keys`: one
+    per seed, for a step that draws. `scored`: whether the oracle has a loss to record and to stop by.
+    """
+
+    step: AbstractStep
+    oracle: AbstractOracle
+    batched: bool
+    teacher: PyTree
+    start: PyTree
+    keys: NDArray[np.uint64]
+    scored: bool = True
+
+
+class AbstractDynamics(abc.ABC):
+    """What `tutelage.run` is asked to do with a problem: plain values, compared and stored as such.
+
+    `revision` is raised with every change of the numbers that it gives for the same values: what an older revision
+    computed is then no longer read from a store. A test compares numbers with those recorded for the revision.
+    """
+
+    name: ClassVar[str]
+    revision: ClassVar[int] = 1
+    still: ClassVar[float] = 1e-14
+    """The gradient, as a part of the norm of the weights, at which a run has converged unless asked otherwise."""
+
     @abc.abstractmethod
-    def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
-        """The moment at `clock`, inside the step that starts at `moment`; used to locate events."""
+    def prepare(self, problem: Any, seeds: list[int], start: PyTree | None = None) -> Prepared:
+        """The step, its oracle and the starting weights of all seeds.
+
+        `start`: a `Start` (teacher, and students with a leading seed axis) in place of the problem's own.
+        """
+
+    @abc.abstractmethod
+    def stops(self, record: "Record") -> NDArray[np.float64]:
+        """When to record, on the step's clock; the last is the end."""
+
+    @abc.abstractmethod
+    def cap(self, asked: int | None) -> int:
+        """The most steps of a seed."""
+
+    @abc.abstractmethod
+    def facts(self, problem: Any) -> dict[str, Any]:
+        """What the attributes of a Dataset say of it."""

@@ -1,21 +1,68 @@
 """A run in progress kept on disk: written between chunks by atomic replace, and taken up again by the same run."""
 
+import abc
+import json
+import struct
 import time
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tutelage._errors import BadInput
 from tutelage._files import replaced
 from tutelage._interrupt import stop_asked
 
+Arrays = dict[str, NDArray[Any]]
 
-class Keepable(Protocol):
-    """What can be kept: it writes itself to a file, and reads itself back."""
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, struct.error),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What a damaged archive may raise."""
 
-    def save(self, path: str | Path) -> None: ...
 
-    def restore(self, path: str | Path) -> None: ...
+class Kept(abc.ABC):
+    """What a checkpoint keeps: something in progress that is plain values and arrays, and can go on from them.
+
+    `identity` says what it is; a file with another one is refused.
+    """
+
+    identity: str
+
+    @abc.abstractmethod
+    def arrays(self) -> tuple[dict[str, Any], Arrays]:
+        """All that is needed to go on."""
+
+    @abc.abstractmethod
+    def adopt(self, about: dict[str, Any], saved: Arrays) -> None:
+        """Go on from there."""
+
+    def save(self, path: str | Path) -> None:
+        """Write one file: nothing pickled, and an index that tells when something is missing."""
+        about, arrays = self.arrays()
+        index = json.dumps({"identity": self.identity, "about": about, "arrays": list(arrays)})
+        with open(path, "wb") as file:
+            np.savez(file, **{"index": np.array(index), **arrays})  # type: ignore[arg-type]
+
+    def restore(self, path: str | Path) -> None:
+        """Continue from a file that the same thing wrote; another is refused."""
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+                index = json.loads(str(arrays.pop("index")))
+            if set(index["arrays"]) != set(arrays):  # a damaged index may leave out some
+                raise ValueError("arrays are missing")
+        except UNREADABLE as error:
+            raise BadInput(f"{path} cannot be read as the checkpoint of a run ({error}); move it away.") from None
+        if index["identity"] != self.identity:
+            raise BadInput(f"{path} was saved by a different run; ask for that run, or move the file away.")
+        self.adopt(index["about"], arrays)
 
 
 class Checkpoint:
@@ -31,7 +78,7 @@ class Checkpoint:
         self._due = time.monotonic() + every
         self._written = self._failed = False
 
-    def resume(self, kept: Keepable) -> bool:
+    def resume(self, kept: Kept) -> bool:
         """Take up what an earlier process left; False if there is nothing."""
         if not self.path.is_file():
             return False
@@ -40,17 +87,17 @@ class Checkpoint:
         self._said(f"taken up again from {self.path.name}")
         return True
 
-    def between(self, kept: Keepable) -> None:
+    def between(self, kept: Kept) -> None:
         """Called between chunks: write if it is due, or if a stop was asked for."""
         if stop_asked() or time.monotonic() >= self._due:
             self._write(kept)
 
-    def ended(self, kept: Keepable) -> None:
+    def ended(self, kept: Kept) -> None:
         """Called at the end: a long run is kept until its result is safe."""
         if self._written:
             self._write(kept)
 
-    def _write(self, kept: Keepable) -> None:
+    def _write(self, kept: Kept) -> None:
         began = time.monotonic()
         try:
             replaced(self.path, kept.save)
@@ -62,3 +109,8 @@ class Checkpoint:
             self._failed = True
         now = time.monotonic()
         self._due = now + max(self.every, 10 * (now - began))
+
+
+def checkpoint_at(place: Checkpoint | str | Path | None) -> Checkpoint | None:
+    """A checkpoint, from one or from its path."""
+    return place if isinstance(place, Checkpoint) or place is None else Checkpoint(place)

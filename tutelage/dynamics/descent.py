@@ -1,16 +1,27 @@
 """Gradient descent: constant step or schedule; a layer may be frozen or slowed by a factor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage.dynamics.base import AbstractDynamics, Moment
-from tutelage.problem.networks import Weights
+from tutelage._errors import BadInput, positive
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.record import Record
+from tutelage.dynamics.staging import Data, samples_of, staged
+from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.problem import Problem, Start
+from tutelage.problem.trees import scaled
+
+Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]
 
 
 @dataclass(frozen=True)
@@ -50,45 +61,96 @@ class Truncation:
         return jnp.sum(first**2, axis=1, keepdims=True) <= self.cap(clock)
 
 
+@dataclass(frozen=True)
 class Descent(AbstractDynamics):
-    """`w <- w - step * rate * gradient`, both layers at once.
+    """Gradient descent, `w <- w - step * rate * gradient`, all layers at once.
 
-    - `step`: the step size; with `schedule`, its multiplier at each update is `schedule(number of the update)`.
-    - `rates`: a factor for each layer, `Weights(first=..., second=...)`; a layer not named in `trains` stays fixed.
-    - `truncation`: units that are too large do not move.
+    - `step`, `steps`: the step size and the number of updates; `schedule(n)` multiplies the step at update n.
+    - `data`: None for the exact population loss; a number of samples to draw for each seed; or arrays `(x, y)`.
+    - `rates`: factors of the layers, such as `{"second": 0.1}`, or arrays of one factor per unit; a layer the student
+      does not train stays fixed.
+    - `truncation`: a `Truncation`; units whose squared norm is above its cap stand still.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.Descent(step=0.1, steps=100).steps
+    100
+
+    ```
+    """
+
+    name: ClassVar[str] = "descent"
+    revision: ClassVar[int] = REVISIONS["descent"]
+
+    step: float
+    steps: int
+    data: Data = None
+    schedule: Schedule | None = None
+    truncation: Truncation | None = None
+    rates: Mapping[str, float | ArrayLike] | None = None
+
+    def __post_init__(self) -> None:
+        positive("step", self.step)
+        positive("steps", self.steps)
+
+    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+        if self.truncation is not None and isinstance(problem.student, Mixture):
+            raise BadInput("truncation is for two-layer networks, but the student is a mixture; leave it out.")
+        student = problem.student
+        step = DescentStep(
+            jnp.asarray(float(self.step)), student.rates(self.rates), student.layers, self.schedule, self.truncation
+        )
+        return staged(step, problem, seeds, self.data, start)
+
+    def stops(self, record: Record) -> NDArray[np.float64]:
+        return record.updates(int(self.steps))
+
+    def cap(self, asked: int | None) -> int:
+        return int(self.steps) + 1 if asked is None else asked
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        del problem
+        about: dict[str, Any] = {"step": float(self.step), "steps": int(self.steps), "samples": samples_of(self.data)}
+        return about | ({"truncation": str(self.truncation)} if self.truncation else {})
+
+
+class DescentStep(AbstractStep):
+    """One update.
+
+    - `step_size`: with `schedule`, its multiplier at each update is `schedule(number of the update)`.
+    - `rates`: a factor for each layer, in a tree like the weights; a layer not named in `trains` stays fixed.
     """
 
     step_size: Float[Array, ""]
-    rates: Weights
+    rates: PyTree
     trains: tuple[str, ...] = eqx.field(static=True)
-    schedule: Callable[[Float[Array, ""]], Float[Array, ""]] | None = eqx.field(static=True, default=None)
+    schedule: Schedule | None = eqx.field(static=True, default=None)
     truncation: Truncation | None = eqx.field(static=True, default=None)
 
-    def begin(self, oracle, weights):
+    def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
 
-    def step(self, oracle, moment, limit):
+    def step(
+        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
+    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         del limit  # one update is one tick: limits are whole numbers of updates
-        size = self.step_size if self.schedule is None else self.step_size * self.schedule(moment.clock)
-        velocity = trained(oracle.gradient(moment.weights), self.rates, self.trains)
+        size = step_size(self.step_size, self.schedule, moment.clock)
+        velocity = scaled(oracle.gradient(moment.weights), self.rates, self.trains)
         if self.truncation is not None:
             moving = self.truncation.moving(moment.weights.first, moment.clock)
             velocity = jax.tree.map(lambda g: jnp.where(moving, g, 0.0), velocity)
         weights = jax.tree.map(lambda w, g: w - size * g, moment.weights, velocity)
-        clock = moment.clock + 1
-        time = clock * size if self.schedule is None else moment.time + size
-        return Moment(weights, clock, time, ()), jnp.array(True), jnp.array(False)
-
-    def within(self, oracle, moment, clock):
-        del clock  # nothing happens between two updates: an event is seen at the update itself
-        return self.step(oracle, moment, moment.clock)[0]
+        return Moment(weights, *ticked(self.schedule, moment, size), ()), jnp.array(True), jnp.array(False)
 
 
-def trained(gradient: Weights, rates: Weights, trains: tuple[str, ...]) -> Weights:
-    """The gradient scaled by the layers' rates, exactly zero for a layer that is not trained."""
+def step_size(size: Float[Array, ""], schedule: Schedule | None, clock: Float[Array, ""]) -> Float[Array, ""]:
+    """The step size of the update that begins at `clock`."""
+    return size if schedule is None else size * schedule(clock)
 
-    def scaled(layer: str) -> Float[Array, "..."]:
-        value = getattr(gradient, layer)
-        return getattr(rates, layer) * value if layer in trains else jnp.zeros_like(value)
 
-    return Weights(scaled("first"), scaled("second"))
+def ticked(
+    schedule: Schedule | None, moment: Moment, size: Float[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Clock and time after an update; with a constant step time is a product, which does not gather rounding."""
+    clock = moment.clock + 1
+    return clock, clock * size if schedule is None else moment.time + size

@@ -1,18 +1,31 @@
 """Gradient flow `dw/dt = -rate * gradient`, by diffrax's solvers with adaptive steps."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+from numpy.typing import ArrayLike, NDArray
 
-from tutelage.dynamics.base import AbstractDynamics, Moment
-from tutelage.dynamics.descent import trained
+from tutelage._errors import positive, unknown
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared
+from tutelage.dynamics.batch import each_seed
+from tutelage.dynamics.record import Record
 from tutelage.dynamics.stabilised import Stabilised
+from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.problem import Problem, Start
+from tutelage.problem.trees import chosen_parts, flatten, scaled, unflatten
+
+Solver = Literal["explicit", "stabilised", "stiff"]
+SOLVERS = ("auto", "explicit", "stabilised", "stiff")
 
 REACH = 1.0
 """The longest explicit step, in units of one over the largest curvature.
@@ -28,20 +41,93 @@ Weights that settle by a power law move ever less, until error control, which kn
 no reason left to follow. Steps in proportion to time keep the law's constant right to 1e-5.
 """
 
+PATIENCE = 20_000
+"""Explicit steps to the end of the next chunk from which on a stiff solver is quicker."""
+
+LARGEST_HESSIAN = 800
+"""Weights beyond which no Hessian can be afforded."""
+
+MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Flow(AbstractDynamics):
+    """Gradient flow `dw/dt = -rate * gradient`, to time `until` (up to 1e8 and beyond).
+
+    - `solver`: "explicit" (Tsit5), "stabilised" (RKC2, explicit with long steps), "stiff" (Kvaerno5 with the exact
+      Jacobian), or "auto": explicit, changed to stiff when the measured curvature asks for it; a mixture, or a network
+      of more than 800 weights, is given to the stabilised solver.
+    - `rtol`: relative error per step, 1e-8 if not given (1e-6 for a mixture).
+    - `data`, `rates`: as for `Descent`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.Flow(until=10.0).solver
+    'auto'
+
+    ```
+    """
+
+    name: ClassVar[str] = "flow"
+    revision: ClassVar[int] = REVISIONS["flow"]
+
+    until: float
+    rtol: float | None = None
+    solver: Literal["auto", "explicit", "stabilised", "stiff"] = "auto"
+    data: Data = None
+    rates: Mapping[str, float | ArrayLike] | None = None
+
+    def __post_init__(self) -> None:
+        positive("until", self.until)
+        if self.solver not in SOLVERS:
+            raise unknown("solver", self.solver, SOLVERS)
+        if self.rtol is not None:
+            positive("rtol", self.rtol)
+
+    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+        student = problem.student
+        solver = _first_solver(problem, self.data) if self.solver == "auto" else self.solver
+        step = FlowStep(
+            jnp.asarray(self.tolerance(problem)), student.rates(self.rates), student.layers, solver,
+            auto=self.solver == "auto",
+        )  # fmt: skip
+        return staged(step, problem, seeds, self.data, start)
+
+    def tolerance(self, problem: Problem) -> float:
+        """The relative error per step."""
+        usual = 1e-6 if isinstance(problem.student, Mixture) else 1e-8
+        return float(usual if self.rtol is None else self.rtol)
+
+    def stops(self, record: Record) -> NDArray[np.float64]:
+        return record.times(float(self.until))
+
+    def cap(self, asked: int | None) -> int:
+        return MAX_STEPS if asked is None else asked
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        rtol, samples = self.tolerance(problem), samples_of(self.data)
+        return {"until": float(self.until), "rtol": rtol, "solver": self.solver, "samples": samples}
+
+
+def _first_solver(problem: Problem, data: Data) -> Solver:
+    """Where no Hessian can be afforded, long runs need stages in place of factorisations."""
+    student, vectors = problem.student, problem.student.rows + problem.teacher.rows
+    columns = min(vectors, problem.inputs.dim) if data is None else problem.inputs.dim
+    weights = student.rows * columns + student.width * student.outputs
+    return "stabilised" if isinstance(student, Mixture) or weights > LARGEST_HESSIAN else "explicit"
+
 
 @eqx.filter_custom_jvp
 def _velocity(
     y: Float[Array, " parameters"],
     oracle: AbstractOracle,
     scale: Float[Array, " parameters"],
-    like: Weights,
+    like: PyTree,
     trains: tuple[str, ...],
 ) -> Float[Array, " parameters"]:
     """The scaled gradient; its derivative is the oracle's own Hessian, not autodiff through the kernels."""
     # What does not train is not asked for, so that it is not computed either.
-    gradient = oracle.gradient(unflatten(y, like))
-    asked = (getattr(gradient if layer in trains else like, layer) for layer in ("first", "second"))
-    return scale * flatten(Weights(*asked))
+    return scale * flatten(chosen_parts(trains, oracle.gradient(unflatten(y, like)), like))
 
 
 @_velocity.def_jvp
@@ -50,26 +136,28 @@ def _(primals, tangents):
     return _velocity(*primals), scale * (oracle.hessian(unflatten(y, like)) @ tangents[0])
 
 
-class Flow(AbstractDynamics):
-    """Adaptive integration in the frame.
+class FlowStep(AbstractStep):
+    """One adaptive step in the frame.
 
     - `solver`: "explicit" (Tsit5), "stabilised" (Tsit5 for short steps, RKC2 for long) or "stiff" (Kvaerno5, given the
-      oracle's Hessian as the exact Jacobian).
+      oracle's Hessian as the exact Jacobian). `auto` lets it change from explicit to stiff between chunks.
     - `rtol`: relative error per step; the absolute error is `rtol` times the scale of the initial weights, so that
       a start at 1e-8 is followed as closely as one at 1.
-    - `longest`: a cap on explicit steps, kept up to date by the loop from the measured curvature.
+    - `longest`: a cap on explicit steps, kept up to date between chunks from the measured curvature.
     """
 
     rtol: Float[Array, ""]
-    rates: Weights
+    rates: PyTree
     trains: tuple[str, ...] = eqx.field(static=True)
-    solver: str = eqx.field(static=True, default="explicit")
+    solver: Solver = eqx.field(static=True, default="explicit")
     longest: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf))
+    auto: bool = eqx.field(static=True, default=False)
 
-    def _scale(self, like: Weights) -> Float[Array, " parameters"]:
-        return -flatten(trained(jax.tree.map(jnp.ones_like, like), self.rates, self.trains))
+    def _scale(self, like: PyTree) -> Float[Array, " parameters"]:
+        ones = jax.tree.map(jnp.ones_like, like)
+        return -flatten(scaled(ones, self.rates, self.trains))
 
-    def _tools(self, oracle: AbstractOracle, atol: Float[Array, ""], like: Weights):
+    def _tools(self, oracle: AbstractOracle, atol: Float[Array, ""], like: PyTree) -> tuple[Any, Any, Any]:
         tolerances: dict[str, Any] = {"rtol": self.rtol, "atol": atol}
         controller = diffrax.PIDController(**tolerances)
         scale = self._scale(like)
@@ -94,7 +182,7 @@ class Flow(AbstractDynamics):
             return jnp.minimum(width, self.longest)
         return jnp.minimum(width, solver.longest(memory)) if self.solver == "stabilised" else width
 
-    def begin(self, oracle, weights):
+    def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         y = flatten(weights)
         atol = self.rtol * self._scale_of(y)
         controller, term, solver = self._tools(oracle, atol, weights)
@@ -110,7 +198,9 @@ class Flow(AbstractDynamics):
         fresh = self.begin(oracle, moment.weights)
         return Moment(moment.weights, moment.clock, moment.time, (*fresh.carry[:3], moment.carry[3]))
 
-    def step(self, oracle, moment, limit):
+    def step(
+        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
+    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         solver_memory, memory, width, atol = moment.carry
         controller, term, solver = self._tools(oracle, atol, moment.weights)
         width = self._width(solver, solver_memory, width)
@@ -136,13 +226,52 @@ class Flow(AbstractDynamics):
         carry = (solver_memory, memory, proposed, atol)
         return Moment(unflatten(y, moment.weights), clock, clock, carry), keep, stuck
 
-    def velocity(self, oracle, moment):
+    def velocity(self, oracle: AbstractOracle, moment: Moment) -> PyTree:
         if self.solver == "stabilised":
             return unflatten(moment.carry[0].velocity, moment.weights)
         y = flatten(moment.weights)
         return unflatten(_velocity(y, oracle, self._scale(moment.weights), moment.weights, self.trains), moment.weights)
 
-    def within(self, oracle, moment, clock):
+    @property
+    def apart(self) -> bool:
+        """In a batch every seed would wait for the one that needs most stages; that cost a factor of three."""
+        return self.solver == "stabilised"
+
+    @property
+    def trial(self) -> int:
+        return 16
+
+    def between(self, ahead: Ahead) -> tuple[AbstractStep, Moment]:
+        """Cap explicit steps by the curvature; if too many would be needed, change to the stiff solver (`auto`)."""
+        weights, running = ahead.moments.weights, ahead.running
+        size = sum(leaf[0].size for leaf in jax.tree.leaves(weights))
+        if self.solver != "explicit" or size > LARGEST_HESSIAN or not running.any():
+            return self, ahead.moments
+        curvature = np.asarray(_stiffness(ahead.oracle, ahead.batched, weights))[running]
+        left = (ahead.horizon - np.asarray(ahead.moments.clock))[running]
+        if self.auto and np.any(curvature * left / REACH > PATIENCE):
+            return self._stiffened(ahead)
+        if np.all(curvature > 0):
+            return self._capped(REACH / curvature.max()), ahead.moments
+        return self, ahead.moments
+
+    def _capped(self, longest: float) -> "FlowStep":
+        return FlowStep(self.rtol, self.rates, self.trains, self.solver, jnp.asarray(longest), self.auto)
+
+    def _stiffened(self, ahead: Ahead) -> tuple["FlowStep", Moment]:
+        stiff = FlowStep(self.rtol, self.rates, self.trains, "stiff", auto=self.auto)
+        return stiff, _resume(stiff, ahead.oracle, ahead.batched, ahead.moments)
+
+    def memo(self) -> dict[str, Any]:
+        longest = float(self.longest)
+        return {"solver": self.solver, "longest": longest if np.isfinite(longest) else None}
+
+    def recalled(self, memo: dict[str, Any], ahead: Ahead) -> tuple[AbstractStep, Moment]:
+        if memo["solver"] == "stiff" and self.solver == "explicit":
+            return self._stiffened(ahead)
+        return self if memo["longest"] is None else self._capped(memo["longest"]), ahead.moments
+
+    def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
         solver_memory, memory, width, atol = moment.carry
         _, term, solver = self._tools(oracle, atol, moment.weights)
         end = jnp.maximum(clock, moment.clock + 1e-12 * width)
@@ -150,6 +279,16 @@ class Flow(AbstractDynamics):
         return Moment(unflatten(y, moment.weights), clock, clock, moment.carry)
 
 
-def stiffness(oracle: AbstractOracle, weights: Weights) -> Float[Array, ""]:
+@eqx.filter_jit
+def _resume(step: FlowStep, oracle: AbstractOracle, batched: bool, moments: Moment) -> Moment:
+    return each_seed(step.resume, oracle, batched, moments)
+
+
+@eqx.filter_jit
+def _stiffness(oracle: AbstractOracle, batched: bool, weights: PyTree) -> Float[Array, " seed"]:
+    return each_seed(stiffness, oracle, batched, weights)
+
+
+def stiffness(oracle: AbstractOracle, weights: PyTree) -> Float[Array, ""]:
     """The largest curvature: explicit steps are kept below `REACH` over it."""
     return jnp.max(jnp.linalg.eigvalsh(oracle.hessian(weights)))

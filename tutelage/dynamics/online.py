@@ -8,22 +8,32 @@ Gaussian matrix (Bartlett: chi-distributed diagonal, normals below). The units t
 has columns, and a rotation of the space outside the teachers brings them back to the columns there are.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike, NDArray
 
-from tutelage.dynamics.base import AbstractDynamics, Moment
-from tutelage.dynamics.equivariance import Layers, vectors, widen, widened
-from tutelage.dynamics.random import Key, normals, uniforms
+from tutelage._errors import BadInput, positive, unknown
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.descent import Schedule, step_size, ticked
+from tutelage.dynamics.equivariance import Layers, check_lawful, vectors, widen, widened
+from tutelage.dynamics.random import MAX_STEPS, Key, keys_of, normals, uniforms
+from tutelage.dynamics.record import Record
+from tutelage.dynamics.staging import begun
+from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.mixture import MixtureOracle
-from tutelage.oracle.population import PopulationOracle
+from tutelage.oracle.population import PopulationOracle, population
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.networks import Weights
+from tutelage.problem.frame import settle
+from tutelage.problem.networks import Weights, host_weights
+from tutelage.problem.problem import Problem, Start
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -41,10 +51,127 @@ class Carry(NamedTuple):
     state: Any
 
 
-class Online(AbstractDynamics):
+@dataclass(frozen=True)
+class Sgd(AbstractDynamics):
+    """Online SGD: a fresh batch of noisy examples at every update, exact in law, at a cost that does not grow with dim.
+
+    - `steps`, `batch`: how many updates, and examples per update; labels have the problem's `noise`.
+    - `step`: the step size of plain SGD; or, in its place,
+    - `optimiser`: a whole optimiser of optax, with its own step size, such as
+      `optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1))`; time then counts updates. With law="exact" it must
+      depend neither on the axes of input space nor on their number. Schedules, weight decay, momentum and scaling or
+      clipping by norms (of all, of a layer) are permitted; Adam, signs and clipping of single entries are not. What is
+      given is tried on random gradients, and refused if it is not permitted; with law="direct" all may be used.
+    - `law`: "exact" keeps the few coordinates that matter and draws the rest in law; "direct" draws every example
+      with its `dim` entries. Inner products of students and teachers have the same law in both. With "exact" the
+      coordinates outside the teachers turn at every update: compare inner products, not coordinates (nor the start's).
+    - `dtype`: the precision of the examples and of what is computed from them; weights and records are float64.
+    - `schedule`, `rates`: as for `Descent`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.Sgd(steps=100, batch=16, step=0.1).law
+    'exact'
+
+    ```
+    """
+
+    name: ClassVar[str] = "sgd"
+    revision: ClassVar[int] = REVISIONS["sgd"]
+    still: ClassVar[float] = 0.0
+
+    steps: int
+    batch: int
+    step: float | None = None
+    optimiser: "GradientTransformation | None" = None
+    law: Literal["exact", "direct"] = "exact"
+    dtype: Literal["float64", "float32"] = "float64"
+    schedule: Schedule | None = None
+    rates: Mapping[str, float | ArrayLike] | None = None
+
+    def __post_init__(self) -> None:
+        positive("steps", self.steps)
+        if self.steps > MAX_STEPS:
+            raise BadInput(f"steps is {self.steps}, but there are random numbers for {MAX_STEPS} updates; use fewer.")
+        if isinstance(self.batch, bool) or not isinstance(self.batch, (int, np.integer)) or self.batch < 1:
+            raise BadInput(f"batch is {self.batch!r}, but a whole number of examples from 1 up was expected.")
+        if self.law not in ("exact", "direct"):
+            raise unknown("law", self.law, ["exact", "direct"])
+        if self.dtype not in ("float64", "float32"):
+            raise unknown("dtype", self.dtype, ["float64", "float32"])
+        self._check_step()
+
+    def _check_step(self) -> None:
+        if self.optimiser is None:
+            if self.step is None:
+                raise BadInput("sgd got neither a step nor an optimiser; pass one of them, such as step=0.1.")
+            positive("step", self.step)
+            return
+        if self.step is not None or self.schedule is not None:
+            raise BadInput("An optimiser has its own step and schedule; leave out step and schedule, or the optimiser.")
+        if not (callable(getattr(self.optimiser, "init", None)) and callable(getattr(self.optimiser, "update", None))):
+            raise BadInput(f"optimiser is {self.optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
+
+    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+        begin = self._begun(problem, seeds, start)
+        outside = problem.inputs.dim - begin.student.first.shape[-1] if self.law == "exact" else 0
+        step = OnlineStep(
+            # With an optimiser, which has a step size of its own, an update is one unit of time.
+            step_size=jnp.asarray(1.0 if self.step is None else float(self.step)),
+            rates=problem.student.rates(self.rates),
+            noise=jnp.asarray(float(problem.noise)) if problem.noise else None,
+            outside=jnp.asarray(float(outside)) if outside else None,
+            trains=problem.student.layers,
+            batch=int(self.batch),
+            schedule=self.schedule,
+            precision=self.dtype,
+            optimiser=self.optimiser,
+        )
+        return Prepared(step, population(problem, begin.teacher), False, *begin, keys_of(seeds))
+
+    def _begun(self, problem: Problem, seeds: list[int], start: Start | None) -> Start:
+        starts = [problem.begin(seed, full=self.law == "direct") for seed in seeds]
+        if start is not None:
+            starts = [
+                Start(start.teacher, jax.tree.map(lambda leaf, n=n: leaf[n], start.student)) for n in range(len(seeds))
+            ]
+        if self.law == "direct":
+            return begun(starts)
+        kept = self._kept(problem, starts[0])
+        return begun([_settled(problem, start, kept) for start in starts])
+
+    def _kept(self, problem: Problem, start: Start) -> int:
+        """How many vectors in input space the optimiser keeps for each unit, such as its momentum."""
+        if self.optimiser is None:
+            return 0
+        layers = {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.layers}
+        check_lawful(self.optimiser, {name: leaf.shape for name, leaf in layers.items()})
+        return sum(vectors(self.optimiser, layers))
+
+    def stops(self, record: Record) -> NDArray[np.float64]:
+        return record.updates(int(self.steps))
+
+    def cap(self, asked: int | None) -> int:
+        return int(self.steps) + 1 if asked is None else asked
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        del problem
+        how = {"optimiser": "optax"} if self.step is None else {"step": float(self.step)}
+        return how | {"steps": int(self.steps), "batch": int(self.batch), "law": self.law, "dtype": self.dtype}
+
+
+def _settled(problem: Problem, start: Start, kept: int) -> Start:
+    """The start in coordinates that online SGD does not leave, with room for `kept` further vectors per unit."""
+    rows = np.asarray(start.student.first)
+    room = np.concatenate([rows, np.zeros((kept * len(rows), rows.shape[1]))])
+    teacher, student = settle(problem.inputs.dim, np.asarray(start.teacher.first), room)
+    return Start(host_weights(teacher, start.teacher.second), host_weights(student[: len(rows)], start.student.second))
+
+
+class OnlineStep(AbstractStep):
     """`w <- w - step * rate * (gradient on a fresh batch)`, both layers at once.
 
-    - `step_size`, `rates`, `trains`, `schedule`: as for `Descent`.
+    - `step_size`, `rates`, `trains`, `schedule`: as for `DescentStep`.
     - `batch`: samples an update. `noise`: standard deviation of the label noise, None for none.
     - `outside`: the number of dimensions outside the frame; None if the frame is the whole space. If not None, the
       frame has the teachers' columns first, then as many columns as there are units (and vectors in the optimiser's
@@ -60,20 +187,22 @@ class Online(AbstractDynamics):
     outside: Float[Array, ""] | None
     trains: tuple[str, ...] = eqx.field(static=True)
     batch: int = eqx.field(static=True)
-    schedule: Callable[[Float[Array, ""]], Float[Array, ""]] | None = eqx.field(static=True, default=None)
+    schedule: Schedule | None = eqx.field(static=True, default=None)
     precision: str = eqx.field(static=True, default="float64")
     optimiser: "GradientTransformation | None" = eqx.field(static=True, default=None)
 
-    def begin(self, oracle, weights):
+    def begin(self, oracle: AbstractOracle, weights: Weights) -> Moment:
         state = None if self.optimiser is None else self.optimiser.init(self._layers(weights))
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), Carry(jnp.zeros((), jnp.uint64), state))
 
-    def seeded(self, moment, key):
+    def seeded(self, moment: Moment, key: Key) -> Moment:
         return moment._replace(carry=moment.carry._replace(key=key))
 
-    def step(self, oracle, moment, limit):
+    def step(
+        self, oracle: Sampled, moment: Moment, limit: Float[Array, ""]
+    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         del limit  # one update is one tick: limits are whole numbers of updates
-        size = self.step_size if self.schedule is None else self.step_size * self.schedule(moment.clock)
+        size = step_size(self.step_size, self.schedule, moment.clock)
         gradient = self._gradient(oracle, moment)
         extra = gradient["first"].shape[1] - moment.weights.first.shape[1] if "first" in gradient else 0
         layers = widened(self._layers(moment.weights), extra)
@@ -82,13 +211,8 @@ class Online(AbstractDynamics):
         if extra:
             moved, state = self._turned(moved, state, extra)
         weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
-        clock = moment.clock + 1
-        time = clock * size if self.schedule is None else moment.time + size
-        return Moment(weights, clock, time, Carry(moment.carry.key, state)), jnp.array(True), jnp.array(False)
-
-    def within(self, oracle, moment, clock):
-        del clock  # nothing happens between two updates: an event is seen at the update itself
-        return self.step(oracle, moment, moment.clock)[0]
+        carry = Carry(moment.carry.key, state)
+        return Moment(weights, *ticked(self.schedule, moment, size), carry), jnp.array(True), jnp.array(False)
 
     def _layers(self, weights: Weights) -> Layers:
         return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}

@@ -6,6 +6,7 @@ Box-Muller transformation with polynomials, all in one loop that the compiler ca
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -29,6 +30,11 @@ def key_of(seed: int, *parts: int) -> NDArray[np.uint64]:
     draw = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, _STREAM, *parts])))
     digits = [int(digit) for _ in range(2) for digit in draw.permutation(16)[:8]]
     return np.array(sum(digit << 4 * place for place, digit in enumerate(digits)) | 1, np.uint64)
+
+
+def keys_of(seeds: Sequence[int]) -> NDArray[np.uint64]:
+    """The keys of several seeds."""
+    return np.stack([key_of(seed) for seed in seeds])
 
 
 def random_bits(key: Key, step: Array, purpose: int, place: UInt64[Array, "..."]) -> UInt64[Array, "..."]:

@@ -3,16 +3,16 @@
 from functools import cached_property
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights
+from tutelage.problem.trees import square_norm
 
 
 class Snapshot:
     """One moment of a run: the student's `weights`, the `teacher`, the `start`, and the `oracle` that is descended."""
 
-    def __init__(self, weights: Weights, teacher: Weights, start: Weights, oracle: AbstractOracle):
+    def __init__(self, weights: PyTree, teacher: PyTree, start: PyTree, oracle: AbstractOracle):
         self.weights, self.teacher, self.start, self.oracle = weights, teacher, start, oracle
 
     @cached_property
@@ -20,9 +20,9 @@ class Snapshot:
         return self.oracle.loss(self.weights)
 
     @cached_property
-    def gradient(self) -> Weights:
+    def gradient(self) -> PyTree:
         return self.oracle.gradient(self.weights)
 
     @cached_property
     def gradient_norm(self) -> Float[Array, ""]:
-        return jnp.sqrt(jnp.sum(self.gradient.first**2) + jnp.sum(self.gradient.second**2))
+        return jnp.sqrt(square_norm(self.gradient))

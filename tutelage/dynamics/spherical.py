@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.blocks import BLOCK, Block, Rule, together
-from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import UNREADABLE, Progress
+from tutelage.dynamics.checkpoint import UNREADABLE, Checkpoint
+from tutelage.dynamics.driver import Progress
 from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.streams import Samples, Stream
 from tutelage.problem.routers import Router

@@ -13,7 +13,7 @@ class AbstractOracle(eqx.Module):
     """A loss with its derivatives, as a function of the student's weights.
 
     The factor one half is in the loss: `1/2 E|f - f*|^2`, or `1/(2N) sum |f - y|^2`. Hessians order the parameters
-    as `problem.networks.flatten` does.
+    as `problem.trees.flatten` does.
     """
 
     accuracy: eqx.AbstractVar[str]

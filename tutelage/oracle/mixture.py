@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.gated import GatedKernel, Units
 from tutelage.problem.hidden import GatedHidden
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.networks import Weights
+from tutelage.problem.trees import flatten, unflatten
 
 
 class Gram(NamedTuple):

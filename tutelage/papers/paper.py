@@ -1,10 +1,9 @@
 """What a paper is to the laboratory: settings, a recipe, figures and claims. A sixth paper is one more of these."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import pydantic
 import xarray as xr
@@ -12,17 +11,14 @@ import xarray as xr
 from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
+from tutelage.papers.recipe import Recipe as Recipe
+from tutelage.papers.recipe import Settings as Settings
+from tutelage.problem.problem import AbstractProblem
+from tutelage.store.store import some_store
 from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
-from tutelage.trajectory.staged import StagedRun
 
 Size = Literal["quick", "full"]
-
-
-class Settings(pydantic.BaseModel):
-    """Base of every paper's settings: unknown names are refused, values are frozen."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,7 @@ class Diagram:
 class Paper:
     """A paper in the laboratory.
 
-    - `run(settings, dynamics=..., seeds=..., certify=..., progress=...)` runs its experiment and returns a `Run`.
-    - `dynamics`: the ways to move that `run` knows; the first is the one it takes if none is asked for.
+    - `recipe`: from settings to a run.
     - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
       costs only what it needs).
     - `measures`: numbers of its runs that a sweep may ask for by name, with their laws; `diagrams`: phase diagrams.
@@ -69,16 +64,28 @@ class Paper:
     authors: str
     reference: str
     summary: str
-    settings: type[Settings]
-    run: Callable[..., Any]
+    recipe: Recipe
     evidence: Callable[[Any, Size, int], Any]
     claims: tuple[Claim, ...] = ()
     figures: tuple[Figure, ...] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    dynamics: tuple[str, ...] = ("descent", "flow")
     measures: tuple[Measure, ...] = ()
     diagrams: tuple[Diagram, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> type[Settings]:
+        """The model of its settings."""
+        return self.recipe.settings
+
+    @property
+    def dynamics(self) -> tuple[str, ...]:
+        """The ways to move that it knows; the first is its own."""
+        return self.recipe.dynamics
+
+    def run(self, settings: Settings | None = None, **options: Any) -> Run:
+        """Run its experiment; options are those of `Recipe.run`."""
+        return self.recipe.run(settings, **options)
 
     def __call__(self, **values: Any) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
@@ -113,14 +120,6 @@ class Paper:
                 return diagram
         raise unknown(f"phase diagram of {self.name}", id, [diagram.id for diagram in self.diagrams])
 
-    def launch(self, settings: Settings, dynamics: str | None = None, **options: Any) -> Any:
-        """Run the experiment by one of the paper's dynamics (its own if None); another is refused."""
-        chosen = self.dynamics[0] if dynamics is None else dynamics
-        if chosen not in self.dynamics:
-            known = " and ".join(filter(None, (", ".join(self.dynamics[:-1]), self.dynamics[-1])))
-            raise BadInput(f"{self.name} knows the dynamics {known}, but {chosen!r} was asked for; choose one of them.")
-        return self.run(settings, dynamics=chosen, **options)
-
     def check(
         self,
         settings: Settings | None = None,
@@ -138,7 +137,8 @@ class Paper:
             if not any(_named(claim, id) for claim in self.claims):
                 raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
         wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
-        return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
+        with some_store():  # claims share runs
+            return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
 
     def _checked(self, wanted, settings, size, seeds, progress) -> Iterator[Checked]:
         evidence = self.evidence(settings, size, seeds)
@@ -170,36 +170,30 @@ class Experiment:
     paper: Paper
     settings: Settings
 
-    def descend(self, **options: Any) -> Any:
-        """Gradient descent; options are those of `tutelage.descend`, such as `seeds`, `record`, `certify`."""
-        return self._run("descent", options)
+    @property
+    def problem(self) -> AbstractProblem:
+        """What is to be learned: a problem like any other, for `tutelage.run`, `flow`, `descend` and `sgd`."""
+        return self.paper.recipe.problem(self.settings)
 
-    def flow(self, **options: Any) -> Any:
-        """Gradient flow; options are those of `tutelage.flow`."""
-        return self._run("flow", options)
+    def run(self, **options: Any) -> Run:
+        """Run it; options are those of `Recipe.run`, such as `dynamics`, `seeds`, `record`, `certify`, `store`."""
+        return self.paper.run(self.settings, **options)
 
-    def sgd(self, **options: Any) -> Any:
-        """Online SGD, for a paper that knows it; options are those of `tutelage.sgd`."""
-        return self._run("sgd", options)
+    def descend(self, **options: Any) -> Run:
+        """Gradient descent."""
+        return self.run(dynamics="descent", **options)
+
+    def flow(self, **options: Any) -> Run:
+        """Gradient flow."""
+        return self.run(dynamics="flow", **options)
+
+    def sgd(self, **options: Any) -> Run:
+        """Online SGD, for a paper that knows it."""
+        return self.run(dynamics="sgd", **options)
 
     def check(self, **options: Any) -> Table:
         """The paper's claims at these settings; options are those of `Paper.check`."""
         return self.paper.check(self.settings, **options)
-
-    def _run(self, dynamics: str, options: dict[str, Any]) -> Any:
-        result = self.paper.launch(self.settings, dynamics, **options)
-        return replace(result, check=self.check)
-
-
-Result = TypeVar("Result", Run, StagedRun)
-
-
-def with_phases(result: Result, paper: str, settings: Settings, phases: list[dict[str, Any]]) -> Result:
-    """The run with its phases, and with paper, settings, phases and certificate in the attributes of its Dataset."""
-    about = {"paper": paper, "paper_settings": settings.model_dump_json(), "phases": json.dumps(phases)}
-    if result.certificate is not None:
-        about["certificate"] = json.dumps(result.certificate.records())
-    return replace(result, dataset=result.dataset.assign_attrs(about), phases=phases)
 
 
 def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:

@@ -67,7 +67,7 @@ def choices(entry: Entry) -> dict[str, Any]:
 
 
 def _row(entry: Entry, names: Sequence[str], now: float) -> tuple[str, ...]:
-    told = (entry.kind, str(entry.spec["paper"])) if entry.spec else ("–", "–")
+    told = (entry.kind, str(entry.spec["paper"] or "–")) if entry.spec else ("–", "–")
     chosen = choices(entry)
     shown = (number(chosen[name]) if name in chosen else "–" for name in names)
     seeds = str(entry.value("seeds")) if entry.spec else "–"

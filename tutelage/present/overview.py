@@ -37,6 +37,18 @@ def overview(dataset: xr.Dataset, title: str = "Run") -> Sheet:
     return Sheet(title, tuple(panels), columns=columns, caption=caption)
 
 
+def variable_panel(dataset: xr.Dataset, name: str) -> Panel:
+    """One variable over time, whatever axes it has."""
+    known = next((spec for spec in _PANELS if spec[0] == name), None)
+    if known:
+        return _panel(dataset, *known)
+    variable = dataset[name]
+    title, units = str(variable.attrs.get("long_name", name)), str(variable.attrs.get("units", "1"))
+    axes = tuple(str(dim) for dim in variable.dims if dim not in ("seed", "time"))
+    scale: Scale = "log" if bool((variable > 0).all()) else "linear"
+    return _panel(dataset, name, title, name if units in ("", "1") else f"{name} [{units}]", scale, axes)
+
+
 def _present(dataset: xr.Dataset) -> xr.Dataset:
     """Of the orders of the loss those that the activations have; an odd function has no even ones."""
     if "loss_order" not in dataset:

@@ -25,6 +25,7 @@ from tutelage.present.checks import guarded
 from tutelage.present.progress import Reporter, Within
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
+from tutelage.store.store import Store
 from tutelage.trajectory.dataset import save
 
 _DRAWING = threading.Lock()  # the settings of matplotlib are global
@@ -50,6 +51,7 @@ def reproduce(
     out: str | Path = "report",
     seeds: int = 10,
     certify: bool = False,
+    store: Store | str | Path | None = None,
     progress: Reporter | None = None,
 ) -> Reproduction:
     """Compute figures, check claims and write `out/report.html`, with PNG and NetCDF files beside it.
@@ -57,6 +59,7 @@ def reproduce(
     - `targets`: papers, or single figures as "paper/figure" (then without the claims); all papers if empty.
     - `size`: "quick" for minutes, "full" for the sizes of the papers.
     - `certify`: also recompute sampled numbers of the paper's default run by an independent route.
+    - `store`: where runs are kept, `runs/` if None; a reproduction that was stopped goes on from what is there.
 
     A figure or claim that crashes is recorded in the report and does not stop the others.
     """
@@ -66,7 +69,8 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
-    with listening(Within(getattr(progress, "tell", None))):
+    place = store if isinstance(store, Store) else Store(store)
+    with listening(Within(getattr(progress, "tell", None))), place.in_use():
         results = tuple(_paper(p, chosen, size, folder, seeds, certify, progress) for p, chosen in wanted)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
     write_json({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}, folder / "claims.json")

@@ -19,24 +19,17 @@ from tutelage.problem.initial import AbstractEntries, AbstractRows
 class Weights(eqx.Module):
     """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed."""
 
-    first: Float[Array, "*batch unit frame"]
+    # In this order vectors of all parameters, and Hessians, have the outgoing weights first.
     second: Float[Array, "*batch unit output"]
+    first: Float[Array, "*batch unit frame"]
+
+    def __init__(self, first: Any, second: Any):
+        self.first, self.second = first, second
 
 
 def host_weights(first: Any, second: Any) -> Weights:
     """Weights that are still NumPy arrays: starting points are drawn on the host."""
     return Weights(first, second)
-
-
-def flatten(weights: Weights) -> Float[Array, " parameters"]:
-    """All parameters in one vector: outgoing weights unit by unit, then incoming vectors unit by unit."""
-    return jnp.concatenate([jnp.ravel(weights.second), jnp.ravel(weights.first)])
-
-
-def unflatten(vector: Float[Array, " parameters"], like: Weights) -> Weights:
-    """The inverse of `flatten`."""
-    cut = like.second.size
-    return Weights(vector[cut:].reshape(like.first.shape), vector[:cut].reshape(like.second.shape))
 
 
 def untied(weights: Weights) -> Weights:

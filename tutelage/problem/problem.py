@@ -1,7 +1,8 @@
 """Problem = Gaussian inputs + teacher + student + label noise."""
 
+import abc
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,13 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, Weights, host_weights
 
 
+class AbstractProblem(abc.ABC):
+    """Something to be learned: inputs, a teacher, a student, label noise. A dynamics says what it can make of it."""
+
+    inputs: Any
+    noise: float
+
+
 class Start(NamedTuple):
     """Teacher and student weights in common frame coordinates."""
 
@@ -21,7 +29,7 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(AbstractProblem):
     """A student that learns from a teacher on Gaussian inputs.
 
     - `inputs`: `Gaussian(dim)`.

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +15,20 @@ import filelock
 
 from tutelage._errors import BadInput
 from tutelage._files import log, read_json, write_json, writing
+from tutelage._identity import LENGTH, digest
 from tutelage._interrupt import Interrupted, stop_asked
-from tutelage.store.spec import LENGTH, SCHEMA, digest
+from tutelage._revisions import outdated
 
 if TYPE_CHECKING:
-    from tutelage.papers.paper import Experiment
-    from tutelage.store.stored import StoredRun
+    from tutelage.trajectory.asked import Asked
+    from tutelage.trajectory.result import Run
 
 VARIABLE = "TUTELAGE_STORE"
 RESULT = {"run": "trajectory.nc", "sweep": "sweep.nc"}
 State = Literal["finished", "unfinished", "running", "damaged"]
+SCHEMA = 2
+CHECKPOINTS = ("checkpoint.npz", "again.npz")
+"""Of a run that is computed for the first time, and of one computed afresh."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class Entry:
             return "finished"
         return "running" if _held(self.folder.parent, self.id) else "unfinished"
 
+    @property
+    def outdated(self) -> dict[str, int]:
+        """Revisions that computed it and are no longer the present ones; asking for the run computes it anew."""
+        return outdated(self.spec.get("asked", {}).get("revisions", {}))
+
     def value(self, name: str) -> Any:
         """A setting, a part of the specification or a number of the summary, by name; None if there is none."""
         facts = {"id": self.id, "state": self.state, "kind": self.kind, "seeds": len(self.spec.get("seeds", ()))}
@@ -76,8 +86,8 @@ class Store:
     ```python
     >>> import tempfile, tutelage as tt
     >>> store = tt.Store(tempfile.mkdtemp())
-    >>> run = store.run(tt.papers.both_layers(steps=50), seeds=2)
-    >>> again = store.run(tt.papers.both_layers(steps=50), seeds=2)  # read, not computed
+    >>> run = tt.papers.both_layers(steps=50).descend(seeds=2, store=store)
+    >>> again = tt.papers.both_layers(steps=50).descend(seeds=2, store=store)  # read, not computed
     >>> [entry.state for entry in store.entries()], bool((run.loss == again.loss).all())
     (['finished'], True)
 
@@ -90,17 +100,36 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r})"
 
-    def run(self, experiment: "Experiment", **options: Any) -> "StoredRun":
-        """The run of an experiment: read if it is here, computed or taken up again if not (see `study.runs.ask`)."""
-        from tutelage.store.asking import ask
+    def fetch(self, asked: "Asked", **options: Any) -> "Run":
+        """The run that was asked for: read if it is here, taken up again or computed if not (`store.fetching`)."""
+        from tutelage.store.fetching import fetch
 
-        return ask(self, experiment, **options)
+        return fetch(self, asked, **options)
 
-    def open(self, entry: "Entry | str") -> "StoredRun":
+    def open(self, entry: "Entry | str") -> "Run":
         """A finished run, by its entry, its id or the beginning of its id."""
-        from tutelage.store.stored import StoredRun
+        from tutelage.store.fetching import opened
 
-        return StoredRun.read(self.find(entry) if isinstance(entry, str) else entry)
+        return opened(self.find(entry) if isinstance(entry, str) else entry)
+
+    @contextmanager
+    def in_use(self) -> Iterator["Store"]:
+        """Within it every run of this process is asked of this store, from all threads.
+
+        ```python
+        >>> import tempfile, tutelage as tt
+        >>> with tt.Store(tempfile.mkdtemp()).in_use() as store:
+        ...     run = tt.papers.both_layers(steps=50).descend(seeds=2)
+        >>> len(store.entries())
+        1
+
+        ```
+        """
+        _IN_USE.append(self)
+        try:
+            yield self
+        finally:
+            _IN_USE.remove(self)
 
     def entries(self) -> list[Entry]:
         """All runs and sweeps, the newest first. A damaged one is an entry that says so."""
@@ -125,7 +154,7 @@ class Store:
             changed = 0.0  # removed a moment ago
         try:
             spec = read_json(folder / "spec.json")
-            if not isinstance(spec, dict) or spec.get("schema") != SCHEMA or digest(spec) != id:
+            if not isinstance(spec, dict) or not _named(spec, id):
                 raise BadInput(
                     f"{folder / 'spec.json'} is not a specification that this version knows; it was left alone."
                 )
@@ -161,9 +190,8 @@ class Store:
             os.replace(entry.folder, gone)
             shutil.rmtree(gone)
 
-    def prepare(self, spec: dict[str, Any]) -> Entry:
+    def prepare(self, id: str, spec: dict[str, Any]) -> Entry:
         """The folder of a specification, made if it is not there."""
-        id = digest(spec)
         folder = self.root / id
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -196,6 +224,38 @@ class Store:
     def note(self, id: str, line: str) -> None:
         """Add a line to the log of an entry."""
         log(self.root / id, line)
+
+
+_IN_USE: list[Store] = []
+
+
+@contextmanager
+def some_store() -> Iterator[Store]:
+    """The store that is in use or, if there is none, one that is gone afterwards: what is shared is computed once."""
+    here = current_store()
+    if here is not None:
+        yield here
+        return
+    with tempfile.TemporaryDirectory(prefix="tutelage-") as folder, Store(folder).in_use() as store:
+        yield store
+
+
+def current_store() -> Store | None:
+    """The store that runs are asked of, if one is in use."""
+    return _IN_USE[-1] if _IN_USE else None
+
+
+def _named(spec: dict[str, Any], id: str) -> bool:
+    """Whether a specification is of this version, and has this name."""
+    asked = spec.get("asked")
+    return isinstance(asked, dict) and asked.get("schema") == SCHEMA and digest(asked) == id
+
+
+def tidied(entry: Entry) -> None:
+    """Remove what processes that were killed left half-written; only who holds the lock writes these files."""
+    for name in ("spec.json", "summary.json", entry.result.name, *CHECKPOINTS):
+        for part in entry.folder.glob(f".{name}.*.part"):
+            part.unlink(missing_ok=True)
 
 
 def _locks(root: Path) -> Path:

@@ -9,35 +9,46 @@ from typing import Any
 import numpy as np
 
 from tutelage import papers
+from tutelage._identity import digest
 from tutelage._plain import plain
 from tutelage.analysis.claims import Verdict
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.papers.paper import Paper, Settings
-from tutelage.store.spec import RunSpec, digest
 from tutelage.study.measuring import Asked
-from tutelage.trajectory.measures import Measured, options
+from tutelage.trajectory.measures import Measured, needed
 
 VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A run of a sweep, and what to measure of it. `checkpoint`: a file for it, if the worker shares the disk."""
+    """A run of a sweep, and what to measure of it. `checkpoint`: a file for it, if the worker shares the disk.
 
-    spec: RunSpec
+    `run` is the name of the run, which a worker need not find out again.
+    """
+
+    paper: str
+    settings: dict[str, Any]
+    dynamics: str
+    seeds: tuple[int, ...]
     asked: tuple[Asked, ...]
+    run: str
     checkpoint: Path | None = None
 
     @cached_property
     def id(self) -> str:
-        return digest({"kind": "cell", "run": self.spec.plain(), "measures": sorted(each.key for each in self.asked)})
+        return digest({"kind": "cell", "run": self.run, "measures": sorted(each.key for each in self.asked)})
+
+    def plain(self) -> dict[str, Any]:
+        """What was run, in words."""
+        return {"paper": self.paper, "settings": self.settings, "dynamics": self.dynamics, "seeds": list(self.seeds)}
 
 
 def compute(cell: Cell) -> dict[str, Any]:
     """Run a cell: for each measure its numbers, one a seed, as plain lists, and its law. None is nan, or no limit."""
     began = time.perf_counter()
-    paper = papers.get(cell.spec.paper)
-    settings = paper.configure(cell.spec.settings)
+    paper = papers.get(cell.paper)
+    settings = paper.configure(cell.settings)
     found = _verdicts(paper, settings, cell) | _numbers(paper, settings, cell)
     return {"measures": found, "seconds": round(time.perf_counter() - began, 3)}
 
@@ -46,12 +57,12 @@ def _numbers(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
     measures = [each.measure(paper) for each in cell.asked if not each.claim]
     if not measures:
         return {}
-    run = paper.launch(
+    run = paper.run(
         settings,
-        cell.spec.dynamics,
-        seeds=list(cell.spec.seeds),
+        dynamics=cell.dynamics,
+        seeds=list(cell.seeds),
+        record=needed(measures),
         checkpoint=Checkpoint(cell.checkpoint) if cell.checkpoint else None,
-        **options(measures),
     )
     laws = [measure.law(settings) if measure.law else None for measure in measures]
     return {measure.name: _plain(measure.measured(run), law) for measure, law in zip(measures, laws, strict=True)}
@@ -65,7 +76,7 @@ def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
     wanted = {each.claim: each.name for each in cell.asked if each.claim}
     if not wanted:
         return {}
-    seeds = len(cell.spec.seeds)
+    seeds = len(cell.seeds)
     table = paper.check(settings, seeds=seeds, only=tuple(wanted))
     rows = [row for row in table.rows if row.claim.id in wanted]  # "SM-T2" also names "SM-T2:edge"
     numbers = {wanted[row.claim.id]: VERDICTS.get(row.finding.verdict, np.nan) for row in rows}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tutelage._errors import BadInput, unknown
+from tutelage._identity import identity
 from tutelage.papers.paper import Paper
-from tutelage.study.fingerprint import fingerprint
 from tutelage.trajectory.measures import Measure
 
 Wanted = str | Measure | Callable[..., Any]
@@ -83,5 +83,5 @@ def _own(wanted: Any) -> Asked:
     if not isinstance(wanted, Measure):
         name = getattr(wanted, "__name__", "measure").replace("<lambda>", "measure")
         wanted = Measure(name, (wanted.__doc__ or name).strip().splitlines()[0], wanted)
-    key = "@".join((wanted.name, fingerprint(wanted.of), *([fingerprint(wanted.law)] if wanted.law else [])))
+    key = f"{wanted.name}@{identity(wanted)}"
     return Asked(wanted.name, key, own=wanted)

@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,11 @@ import xarray as xr
 from tutelage import papers
 from tutelage._errors import BadInput, unknown
 from tutelage._files import read_json, replaced, write_json, writing
+from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import duration, some
 from tutelage.papers.paper import Experiment, Paper
-from tutelage.store.asking import spec_of, tidied
-from tutelage.store.spec import SCHEMA
-from tutelage.store.store import Entry, Store
+from tutelage.store.store import SCHEMA, Entry, Store, tidied
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
@@ -28,6 +27,7 @@ from tutelage.study.design import design as planned
 from tutelage.study.measuring import Asked, Wanted, asked
 from tutelage.study.sweep_result import Sweep
 from tutelage.trajectory.dataset import load, provenance, save
+from tutelage.trajectory.measures import needed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,13 +57,23 @@ class _Plan:
     def cells(self) -> list[list[Cell]]:
         """By point, by block of seeds."""
         blocks = [self.seeds[at : at + self.block] for at in range(0, len(self.seeds), self.block)]
-        return [[Cell(spec_of(e, self.dynamics, b), self.asked) for b in blocks] for e in self.experiments()]
+        return [[self._cell(experiment, block) for block in blocks] for experiment in self.experiments()]
+
+    def _cell(self, experiment: Experiment, seeds: tuple[int, ...]) -> Cell:
+        measures = [each.measure(self.paper) for each in self.asked if not each.claim]
+        name, settings = self.paper.recipe.known(self.dynamics), experiment.settings
+        run = self.paper.recipe.asked(settings, dynamics=name, seeds=seeds, record=needed(measures))
+        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.asked, run.identity)
 
     def spec(self) -> dict[str, Any]:
         """As it is written in `spec.json`."""
+        plain = self.plain()
+        runs = [[cell.run for cell in row] for row in self.cells()]
+        return {"kind": "sweep", **plain, "asked": {"schema": SCHEMA, "kind": "sweep", "runs": runs, **plain}}
+
+    def plain(self) -> dict[str, Any]:
+        """What was asked, in words."""
         return {
-            "kind": "sweep",
-            "schema": SCHEMA,
             "paper": self.paper.name,
             "settings": {k: v for k, v in self.base.settings.model_dump(mode="json").items() if k not in self.names},
             "dynamics": self.dynamics or self.paper.dynamics[0],
@@ -121,7 +131,8 @@ def sweep(
     plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
-    entry = kept.prepare(plan.spec())
+    spec = plan.spec()
+    entry = kept.prepare(digest(spec["asked"]), spec)
     with kept.locked(entry.id, told=told):
         tidied(entry)
         return _Work(kept, entry, plan, cells, progress).done(processes, client)
@@ -180,7 +191,7 @@ class _Work:
         missing = {id: cell for id, cell in self.cells.items() if id not in self.results}
         if not checkpoints:
             return missing
-        return {id: Cell(c.spec, c.asked, self._file(id).with_suffix(".npz")) for id, c in missing.items()}
+        return {id: replace(cell, checkpoint=self._file(id).with_suffix(".npz")) for id, cell in missing.items()}
 
     def _computed(self, missing: dict[str, Cell], processes: int | None, client: "Client | None"):
         if client is not None:
@@ -204,16 +215,16 @@ class _Work:
                 shutil.rmtree(self.entry.folder, ignore_errors=True)
             raise BadInput(outcome["error"])
         if "error" in outcome:
-            where = ", ".join(f"{name}={cell.spec.settings[name]}" for name in self.plan.names)
+            where = ", ".join(f"{name}={cell.settings[name]}" for name in self.plan.names)
             if len(self.table[0]) > 1:
-                where += f", seeds {cell.spec.seeds[0]} to {cell.spec.seeds[-1]}"
+                where += f", seeds {cell.seeds[0]} to {cell.seeds[-1]}"
             self.failed[where] = outcome["error"]
             self.store.note(self.entry.id, f"failed: {where}: {outcome['error']}")
             return
         file = self._file(id)
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_json({"run": cell.spec.plain(), **outcome}, file)
+            write_json({"run": cell.plain(), **outcome}, file)
         # With what workers that were killed left half-written.
         for left in (file.with_suffix(".npz"), *file.parent.glob(f".{id}.npz.*.part")):
             left.unlink(missing_ok=True)
@@ -253,7 +264,7 @@ class _Work:
                 dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
             if measure and measure.law:
                 dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
-        return dataset.assign_attrs(provenance(plan.spec()) | {"paper": plan.paper.name})
+        return dataset.assign_attrs(provenance(plan.plain()) | {"paper": plan.paper.name})
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan
@@ -270,7 +281,7 @@ class _Work:
 
     def _block(self, cell: Cell, name: str, part: str, absent: float) -> np.ndarray:
         result = self.results.get(cell.id)
-        found = result["measures"][name][part] if result else [None] * len(cell.spec.seeds)
+        found = result["measures"][name][part] if result else [None] * len(cell.seeds)
         return np.array([absent if each is None else each for each in found], float)
 
     def _law(self, name: str) -> np.ndarray:
@@ -287,7 +298,7 @@ def _result(file: Path, cell: Cell) -> workers.Outcome:
         wanted = {each.name for each in cell.asked}
         counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}
         laws = all("law" in kept["measures"][name] for name in wanted)
-        fits = counts == {len(cell.spec.seeds)} and laws and kept["seconds"] >= 0
+        fits = counts == {len(cell.seeds)} and laws and kept["seconds"] >= 0
     except (TypeError, KeyError):
         fits = False
     if not fits:

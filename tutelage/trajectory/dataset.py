@@ -20,6 +20,8 @@ from tutelage._version import __version__
 from tutelage.trajectory.observables import Observable
 
 SCHEMA = 1
+WHOLE = "whole"
+"""The group of a file that has the Dataset of a run of several stages; otherwise it is at the root."""
 
 
 def provenance(settings: dict[str, Any]) -> dict[str, Any]:
@@ -80,16 +82,21 @@ def _masked(values: NDArray, reached: NDArray[np.bool_]) -> NDArray:
     return np.where(keep, values, np.nan)
 
 
-def packed(dataset: xr.Dataset) -> bytes:
+def packed(data: xr.Dataset | xr.DataTree) -> bytes:
     """The content of its NetCDF file, made in memory: on a full disk HDF5 itself would crash.
 
     Numbers have checksums, so that a bit that has flipped on the disk is noticed when they are read.
     """
-    numbers = [
-        name for name, each in dataset.variables.items() if each.size and each.ndim and each.dtype.kind in "fiub"
-    ]
     with _no_cluster():
-        return bytes(dataset.to_netcdf(engine="h5netcdf", encoding={name: {"fletcher32": True} for name in numbers}))
+        if isinstance(data, xr.Dataset):
+            return bytes(data.to_netcdf(engine="h5netcdf", encoding=_checksums(data)))
+        encoding = {node.path: _checksums(node.to_dataset(inherit=False)) for node in data.subtree}
+        return bytes(data.to_netcdf(engine="h5netcdf", encoding=encoding, write_inherited_coords=False))
+
+
+def _checksums(dataset: xr.Dataset) -> dict[Any, dict[str, bool]]:
+    arrays = {name: each for name, each in dataset.variables.items() if each.size and each.ndim}
+    return {name: {"fletcher32": True} for name, each in arrays.items() if each.dtype.kind in "fiub"}
 
 
 def _no_cluster() -> contextlib.AbstractContextManager[Any]:
@@ -120,12 +127,23 @@ def load(path: str | Path) -> xr.Dataset:
 
     ```
     """
+    return whole(load_tree(path))
+
+
+def whole(tree: xr.DataTree) -> xr.Dataset:
+    """The Dataset of a run, from all groups of its file."""
+    return (tree[WHOLE] if WHOLE in tree.children else tree).to_dataset(inherit=False)
+
+
+def load_tree(path: str | Path) -> xr.DataTree:
+    """All groups of a file."""
     if not Path(path).is_file():
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
         with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback
-            for each in (file, *(file[name] for name in file)):
-                dict(each.attrs)
-        return xr.load_dataset(path, engine="h5netcdf")
+            file.visititems(lambda name, each: dict(each.attrs) and None)
+            dict(file.attrs)
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            return tree.load()
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInput(f"{path} could not be read as NetCDF ({error}); pass a file written by tutelage.") from None

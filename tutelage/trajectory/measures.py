@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.events import Event
+from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.trajectory.result import Run
 
@@ -79,29 +80,30 @@ class Measured:
     limit: NDArray[np.float64]
 
 
-def options(measures: Sequence[Measure]) -> dict[str, Any]:
-    """Options of `flow`, `descend` or `sgd` for a run that has what these measures read, and little more.
+def needed(measures: Sequence[Measure]) -> Record:
+    """A record that has what these measures read, and little more.
 
     A run is stopped early only when every one of them has a `stop`, and once all of these hold.
 
     ```python
     >>> import tutelage as tt
-    >>> from tutelage.trajectory.measures import options
-    >>> options([tt.papers.soft_moe.measure("recovered")])["record"]
+    >>> from tutelage.trajectory.measures import needed
+    >>> needed([tt.papers.soft_moe.measure("recovered")]).at
     2
 
     ```
     """
-    found: dict[str, Any] = {}
+    record = Record()
     if all(measure.observables is not None for measure in measures):
-        found["observables"] = _once(("loss", *(name for m in measures for name in m.observables or ())))
+        names = _once(("loss", *(name for m in measures for name in m.observables or ())))
+        record = replace(record, observables=names)
     if all(measure.records is not None for measure in measures):
-        found["record"] = max(measure.records or 2 for measure in measures)
+        record = replace(record, at=max(measure.records or 2 for measure in measures))
     events = _once(event for measure in measures for event in measure.events)
     stops = _once(measure.stop.when for measure in measures if measure.stop)
     if all(measure.stop for measure in measures):
         events = (*events, Event("enough", _All(stops), stop=True))
-    return found | ({"events": events} if events else {})
+    return replace(record, events=events) if events else record
 
 
 def _once(items: Iterable[Any]) -> tuple[Any, ...]:
@@ -129,7 +131,7 @@ def phase_times(run: Run, name: str) -> NDArray[np.float64]:
 
     ```
     """
-    ends = {phase["seed"]: phase["end"] for phase in run.phases or () if phase["name"] == name}
+    ends = {phase.seed: phase.end for phase in run.phases if phase.name == name}
     return np.array([ends.get(int(seed), np.nan) for seed in run.dataset["seed"].values])
 
 

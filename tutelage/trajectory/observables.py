@@ -1,13 +1,13 @@
 """What is measured along a run. Each observable is computed inside the compiled loop, at the recording times."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.record import Observable as Observable
+from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
@@ -18,21 +18,6 @@ from tutelage.problem.activations import Activation
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights, untied
 from tutelage.problem.problem import Problem
-
-
-@dataclass(frozen=True)
-class Observable:
-    """A named quantity with the dimensions, description and units that its Dataset variable will have.
-
-    `coords` has the values along a dimension, where they are not 0, 1, ...
-    """
-
-    name: str
-    measure: Callable[[Snapshot], Any]
-    dims: tuple[str, ...] = ()
-    long_name: str = ""
-    units: str = "1"
-    coords: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
 def _angle(left: Rows, right: Rows):
@@ -275,12 +260,9 @@ def _on_request(problem: Problem) -> tuple[Observable, ...]:
     return (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
 
 
-Observe = Mapping[str, Callable[[Snapshot], Any]] | tuple[Observable, ...]
-
-
-def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, weights: bool) -> tuple[Observable, ...]:
+def chosen(problem: Problem, record: Record, *, scored: bool = True) -> tuple[Observable, ...]:
     """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
-    mixed = isinstance(problem.student, Mixture)
+    mixed, names = isinstance(problem.student, Mixture), record.observables
     usual, whole = (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
     known = {observable.name: observable for observable in usual}
     if not mixed and names is not None:
@@ -289,8 +271,9 @@ def chosen(problem: Problem, names: tuple[str, ...] | None, extra: Observe, *, w
         if name not in known:
             raise unknown("observable", name, known)
     standard = tuple(known[name] for name in names) if names is not None else usual
+    extra = record.own or ()
     own = extra if isinstance(extra, tuple) else tuple(Observable(name, fn) for name, fn in extra.items())
-    result = standard + own + (whole if weights else ())
+    result = standard + own + (whole if record.weights else ())
     repeated = {o.name for o in result if sum(p.name == o.name for p in result) > 1}
     if repeated:
         raise BadInput(f"Observable name {sorted(repeated)[0]!r} is used twice; give your own a new name.")

@@ -1,18 +1,28 @@
-"""A finished run: its Dataset, why each seed stopped, and where it began and ended."""
+"""A finished run, however it was come by: computed, in stages, or read from a store."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import PyTree
+from numpy.typing import NDArray
 
-from tutelage._errors import StopReason
+from tutelage._errors import BadInput, StopReason
+from tutelage._extensions import extension
+from tutelage.dynamics.base import AbstractDynamics, Prepared
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights
 from tutelage.trajectory import dataset as door
+from tutelage.trajectory.asked import Asked
+from tutelage.trajectory.findings import Certificate, Phase, Table
+
+FINAL, STAGES = "final", "stages"
+"""Groups of a run's file: the last weights, and its stages."""
 
 
 class Recorded:
@@ -35,62 +45,170 @@ class Recorded:
         return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
 
     def save(self, path: str | Path) -> None:
-        """Write the Dataset as one NetCDF file; `tutelage.load` reads it back."""
+        """Write one NetCDF file; `tutelage.load` reads its Dataset back."""
         door.save(self.dataset, path)
 
 
 @dataclass(frozen=True)
 class Run(Recorded):
-    """The result of a flow, a descent or SGD: a Dataset whose variables are attributes, and more.
+    """The result of a flow, a descent, SGD or several stages: a Dataset whose variables are attributes, and more.
+
+    - `asked`: what it was asked for, None for a run that was read without it; `seconds`: how long it took.
+    - `phases`, `certificate`, `claims`: what was found out about it.
+    - `stages`: the runs of its stages, by name; the Dataset is then that of the last one, or of its paper.
+    - `facts`: a few plain numbers for its summary.
 
     `start`, `final` and `teacher` are weights in frame coordinates (`start` and `final` with a leading seed axis);
     `final` is where each seed stopped. `oracle` is the loss that was descended (`batched` when each seed has its own
-    data); `asked` holds the arguments that `verb` (`flow`, `descend` or `sgd`) was given.
+    data).
     """
 
     dataset: xr.Dataset
-    stopped: tuple[StopReason, ...]
-    teacher: Weights
-    start: Weights
-    final: Weights
-    oracle: AbstractOracle
-    batched: bool
-    seconds: float
-    asked: dict[str, Any] = field(repr=False)
-    verb: Callable[..., "Run"] = field(repr=False)
-    phases: Any = None
-    certificate: Any = None
-    check: Callable[[], Any] | None = field(default=None, repr=False)
+    seconds: float = 0.0
+    asked: Asked | None = None
+    phases: tuple[Phase, ...] = ()
+    certificate: Certificate | None = None
+    claims: Table | None = None
+    stages: dict[str, "Run"] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    ends: "tuple[Prepared, PyTree] | tuple[NDArray[Any], ...] | None" = field(default=None, repr=False)
+    """Where it began and ended; of a run that was read, the leaves of the last weights."""
+    entry: Any = field(default=None, repr=False, compare=False)
+    """Its entry in a store, if it has one."""
+    computed: bool = field(default=True, repr=False, compare=False)
+    """Whether it was computed just now, and not only read."""
 
     @cached_property
-    def claims(self) -> Any:
-        """The claims of the paper this run belongs to, checked at its settings (when first asked for)."""
-        return self.check() if self.check else None
+    def _prepared(self) -> Prepared:
+        if self.ends and isinstance(self.ends[0], Prepared):
+            return self.ends[0]
+        asked = self.asked
+        if asked is None or not isinstance(asked.plan, AbstractDynamics):
+            raise BadInput("This run was read from a file, which has no oracle; ask for it with tt.run and its store.")
+        return asked.plan.prepare(asked.problem, list(asked.seeds), asked.start)
 
-    def rerun(self, **changes: Any) -> "Run":
-        """The same run with some arguments of the verb changed."""
-        return self.verb(**{**self.asked, "certify": False, "progress": None, "checkpoint": None, **changes})
+    @property
+    def oracle(self) -> AbstractOracle:
+        return self._prepared.oracle
+
+    @property
+    def batched(self) -> bool:
+        return self._prepared.batched
+
+    @property
+    def teacher(self) -> Any:
+        return self._prepared.teacher
+
+    @property
+    def start(self) -> Any:
+        return self._prepared.start
+
+    @cached_property
+    def final(self) -> Any:
+        if self.ends and isinstance(self.ends[0], Prepared):
+            return self.ends[1]
+        leaves, structure = jax.tree.flatten(self._prepared.start)
+        if not self.ends:
+            raise BadInput("This run was read from a file without its last weights.")
+        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends][: len(leaves)])
+
+    @property
+    def stopped(self) -> tuple[StopReason, ...]:
+        """Why each seed stopped."""
+        return tuple(StopReason[str(name).upper()] for name in self.dataset["stopped"].values)
+
+    def said(self, **findings: Any) -> "Run":
+        """The same run with what was found out about it: phases, a certificate, claims, facts."""
+        about: dict[str, Any] = {}
+        if "phases" in findings:
+            findings["phases"] = tuple(findings["phases"])
+            about["phases"] = json.dumps([phase.record() for phase in findings["phases"]])
+        if findings.get("certificate") is not None:
+            about["certificate"] = json.dumps(findings["certificate"].records())
+        return replace(self, dataset=self.dataset.assign_attrs(about), **findings)
+
+    def plot(self, variable: str | None = None, **options: Any) -> Any:
+        """An overview of the run or, with a name, one variable over time, as a matplotlib figure.
+
+        ```python
+        >>> import tutelage as tt
+        >>> figure = tt.papers.both_layers(steps=50).descend(seeds=2).plot("loss")
+        >>> len(figure.axes)
+        1
+
+        ```
+        """
+        return extension("plot")(self, variable, **options)
+
+    def _repr_html_(self) -> str:
+        return str(extension("html")(self))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.dataset.sizes.items() if name in ("seed", "time"))
+        dynamics = self.asked.label if self.asked else json.loads(self.dataset.attrs["settings"]).get("dynamics", "run")
+        stages = f", stages {', '.join(self.stages)}" if self.stages else ""
+        names = list(map(str, self.dataset.data_vars))
+        listed = ", ".join(names[:8]) + (f", and {len(names) - 8} more" if len(names) > 8 else "")
+        return f"<Run: {dynamics}, {sizes}{stages}; {listed}>"
 
     def summary(self) -> dict[str, Any]:
         """A few plain numbers, ready for JSON."""
-        counts = {reason.name.lower(): self.stopped.count(reason) for reason in dict.fromkeys(self.stopped)}
-        result: dict[str, Any] = {
-            "seeds": len(self.stopped),
-            "stopped": counts,
-            "stopped_because": [reason.sentence for reason in dict.fromkeys(self.stopped)],
-            "frame": int(self.start.first.shape[-1]),
-            "stop_time": _spread(self.dataset["stop_time"].values),
-            "loss": _spread(self.last("loss").values),
-            "seconds": round(self.seconds, 3),
-        }
+        place = self.entry
+        where = (
+            {} if place is None else {"id": place.id, "folder": str(place.folder), "read_from_store": not self.computed}
+        )
+        result: dict[str, Any] = {**about, "seeds": self.dataset.sizes["seed"], **self.facts}
+        if "stopped" in self.dataset:
+            counts = {reason.name.lower(): self.stopped.count(reason) for reason in dict.fromkeys(self.stopped)}
+            sentences = [reason.sentence for reason in dict.fromkeys(self.stopped)]
+            result |= {"stopped": counts, "stopped_because": sentences}
+        if self.ends is not None and not self.stages:
+            result["frame"] = int(self.start.first.shape[-1]) if hasattr(self.start, "first") else None
+        for name in ("stop_time", "loss"):
+            if name in self.dataset:
+                result[name] = _spread((self.last(name) if name == "loss" else self.dataset[name]).values)
         if "event_time" in self.dataset:
             events = self.dataset["event_time"]
             result["events"] = {str(e): _spread(events.sel(event=e).values) for e in events["event"].values}
-        for name in ("phases", "certificate"):
-            value = getattr(self, name)
-            if value is not None:
-                result[name] = value.records() if hasattr(value, "records") else value
-        return result
+        if self.phases:
+            result["phases"] = [phase.record() for phase in self.phases]
+        if self.certificate is not None:
+            result["certificate"] = self.certificate.records()
+        return result | {"seconds": round(self.seconds, 3)}
+
+    def tree(self) -> xr.DataTree:
+        """All that a file holds of it: its Dataset, the last weights, and its stages."""
+        # Groups share the coordinates of the groups above them, so that stages cannot lie below one of them.
+        parts: dict[str, xr.Dataset | xr.DataTree] = {door.WHOLE if self.stages else "/": self.dataset}
+        if self.ends is not None:
+            leaves = jax.tree.leaves(self.final)
+            parts[FINAL] = xr.Dataset({str(n): _variable(n, leaf) for n, leaf in enumerate(leaves)})
+        parts |= {f"{STAGES}/{name}": stage.tree() for name, stage in self.stages.items()}
+        return xr.DataTree.from_dict(parts)
+
+    @classmethod
+    def read(cls, tree: xr.DataTree, asked: Asked | None = None) -> "Run":
+        """From what a file holds."""
+        dataset = door.whole(tree)
+        leaves = tree[FINAL].to_dataset(inherit=False) if FINAL in tree.children else None
+        ends = None if leaves is None else tuple(leaves[str(n)].values for n in range(len(leaves.data_vars)))
+        parts = tree[STAGES].children if STAGES in tree.children else {}
+        stages = {name: cls.read(part) for name, part in parts.items()}
+        certificate = dataset.attrs.get("certificate")
+        return cls(
+            dataset,
+            float(dataset.attrs.get("seconds", 0.0)),
+            asked,
+            tuple(Phase.read(record) for record in json.loads(dataset.attrs.get("phases", "[]"))),
+            None if certificate is None else Certificate.read(json.loads(certificate)),
+            stages=stages,
+            facts=json.loads(dataset.attrs.get("facts", "{}")),
+            ends=ends,
+        )
+
+
+def _variable(number: int, leaf: Any) -> xr.Variable:
+    return xr.Variable([f"leaf{number}_{axis}" for axis in range(np.ndim(leaf))], np.asarray(leaf))
 
 
 def _spread(values: np.ndarray) -> dict[str, float | None]:

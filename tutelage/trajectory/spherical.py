@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tutelage._errors import BadInput
 from tutelage.dynamics.blocks import Rule
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Progress
+from tutelage.dynamics.driver import Progress
 from tutelage.dynamics.spherical import SEGMENT, Course, Learner
 from tutelage.dynamics.streams import stream
 from tutelage.problem.clusters import Clustered
@@ -24,7 +24,7 @@ from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Experts
 from tutelage.trajectory.dataset import provenance
-from tutelage.trajectory.staged import StagedRun
+from tutelage.trajectory.result import Run
 
 _WEIGHTS = 10  # the stream of a seed's starting weights
 
@@ -46,7 +46,7 @@ def spherical(
     phase: int = 1,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
-) -> StagedRun:
+) -> Run:
     """SGD on the sphere: each neuron takes a step of the tangent gradient and is normalised, sample by sample.
 
     It is run in exact blocks of matrix products, some 25 times as fast as a loop; the result is that of the loop.
@@ -88,7 +88,7 @@ def spherical(
     course.finish(progress, "spherical SGD", kept)
     if kept:
         kept.ended(course)
-    return StagedRun(_dataset(problem, course, numbers, asked), time.perf_counter() - began)
+    return Run(_dataset(problem, course, numbers, asked), time.perf_counter() - began)
 
 
 def watched(problem: Clustered) -> Callable[[Learner], dict[str, Any]]:

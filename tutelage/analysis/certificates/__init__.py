@@ -8,9 +8,7 @@
   routes above find.
 """
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -21,52 +19,17 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.certificates import checks as routes
 from tutelage.analysis.certificates.checks import Check, Moment
+from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.flow import Flow
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
+from tutelage.trajectory.findings import Certificate as Certificate
 from tutelage.trajectory.result import Run
+from tutelage.trajectory.running import again
 
 # Two solutions of a flow should agree to this part of the weights.
 SOLVER = 1e-5
 LAYERS = ("first", "second")
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """All checks of a run."""
-
-    rows: tuple[Check, ...]
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def ok(self) -> bool:
-        return bool(self.rows) and all(row.agrees for row in self.rows)
-
-    @property
-    def sentence(self) -> str:
-        bad = [row for row in self.rows if not row.agrees]
-        if not self.rows:
-            return "Nothing could be checked."
-        if not bad:
-            used = ", ".join(dict.fromkeys(row.route for row in self.rows))
-            return f"All {len(self.rows)} checks agree ({used})."
-        worst = bad[0]
-        return (
-            f"{len(bad)} of {len(self.rows)} checks disagree; first, {worst.what} ({worst.route}): reported "
-            f"{worst.reported:.10g}, found {worst.independent:.10g}, allowed difference {worst.tolerance:.1e}."
-        )
-
-    def records(self) -> list[dict[str, Any]]:
-        """Plain dictionaries, ready for JSON (a number that is not finite becomes None)."""
-        rows = [asdict(row) | {"agrees": row.agrees} for row in self.rows]
-        finite = lambda v: None if isinstance(v, float) and not np.isfinite(v) else v  # noqa: E731
-        return [{name: finite(entry) for name, entry in row.items()} for row in rows]
-
-    @classmethod
-    def read(cls, records: list[dict[str, Any]]) -> "Certificate":
-        """From its records (None is nan again); they hold no notes."""
-        known = [each.name for each in fields(Check)]
-        number: Callable[[Any], Any] = lambda v: np.nan if v is None else v  # noqa: E731
-        return cls(tuple(Check(**{name: number(record[name]) for name in known}) for record in records))
 
 
 def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_000, seed: int = 0) -> Certificate:
@@ -93,7 +56,7 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
     if times < 1:
         raise BadInput(f"certify: times is {times}, but at least one moment is needed.")
     generator = np.random.default_rng(seed)
-    recorded = run if "weights_first" in run.dataset else run.rerun(weights=True)
+    recorded = run if "weights_first" in run.dataset else again(run, record={"weights": True})
     moments = list(_moments(run, recorded, times, generator))
     rows = list(routes.activations(run.oracle))
     for moment in moments:
@@ -153,14 +116,14 @@ def _solver(run: Run, recorded: Run) -> Iterator[Check]:
     runs take the same ones. Where weights change fast, after a saddle for instance, a small delay is a large
     distance; it is measured against their change per e-fold of time if that is larger than the weights themselves.
     """
-    settings = json.loads(run.dataset.attrs["settings"])
-    if settings.get("dynamics") != "flow":
+    dynamics = run.asked.plan if run.asked else None
+    if run.asked is None or not isinstance(dynamics, Flow):
         return
-    rtol = settings["rtol"]
+    rtol = dynamics.tolerance(run.asked.problem)
     for route, tighter in (("half the tolerance", rtol / 2), ("a hundredth of the tolerance", min(rtol / 100, 1e-6))):
-        again = run.rerun(rtol=max(tighter, 1e-13), weights=True).dataset
-        count = min(recorded.dataset.sizes["time"], again.sizes["time"])
-        one, two = _paths(recorded.dataset, count), _paths(again, count)
+        second = again(run, rtol=max(tighter, 1e-13), record={"weights": True}).dataset
+        count = min(recorded.dataset.sizes["time"], second.sizes["time"])
+        one, two = _paths(recorded.dataset, count), _paths(second, count)
         clock = np.log(np.maximum(recorded.dataset["time"].values[:count], 1e-300))
         speed = np.linalg.norm(np.gradient(one, clock, axis=1), axis=-1) if count > 1 else np.zeros(())
         scale = np.maximum(np.linalg.norm(one, axis=-1), np.nan_to_num(speed))
@@ -176,22 +139,24 @@ def _paths(dataset: Any, count: int) -> NDArray[np.floating]:
 
 def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) -> Iterator[Check]:
     """Single updates of descent, in which every layer must have moved by step * rate * gradient."""
-    if json.loads(run.dataset.attrs["settings"]).get("dynamics") != "descent":
+    options = run.asked.plan if run.asked else None
+    if run.asked is None or not isinstance(options, Descent):
         return
-    problem, options = run.asked["problem"], run.asked
+    problem = run.asked.problem
     which = int(generator.integers(run.dataset.sizes["seed"]))
     last = int(run.dataset["step"].values[int(run.dataset["recorded"].values[which]) - 1])
     befores = np.unique(np.linspace(0, max(last - 1, 0), times).astype(int))
-    again = run.rerun(record=np.union1d(befores, befores + 1), weights=True).dataset.isel(seed=which)
-    rates, trained = problem.student.rates(options["rates"]), problem.student.layers
-    records = {int(step): _weights(again.isel(time=i)) for i, step in enumerate(again["step"].values)}
+    record = {"at": np.union1d(befores, befores + 1), "weights": True}
+    second = again(run, record=record).dataset.isel(seed=which)
+    rates, trained = problem.student.rates(options.rates), problem.student.layers
+    records = {int(step): _weights(second.isel(time=i)) for i, step in enumerate(second["step"].values)}
     for n in befores:
         if n + 1 not in records or not bool(jnp.all(jnp.isfinite(records[n + 1].first))):
             continue  # the run ended before
-        size = options["step"] * (float(options["schedule"](jnp.asarray(float(n)))) if options["schedule"] else 1.0)
+        size = options.step * (float(options.schedule(jnp.asarray(float(n)))) if options.schedule else 1.0)
         direction = routes.random_direction(records[n], generator)
-        if options["truncation"] is not None:
-            size = size * options["truncation"].moving(records[n].first, jnp.asarray(float(n)))
+        if options.truncation is not None:
+            size = size * options.truncation.moving(records[n].first, jnp.asarray(float(n)))
         paced = Weights(
             *(size * (layer in trained) * getattr(rates, layer) * getattr(direction, layer) for layer in LAYERS)
         )
@@ -199,4 +164,4 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
         moved = routes.along(jax.tree.map(lambda a, b: a - b, records[n], records[n + 1]), direction)
         rounding = routes.along(*(jax.tree.map(jnp.abs, w) for w in (records[n], direction)))
         tolerance = routes.RELATIVE * abs(slope) + routes.OF_TERMS * terms + 4 * routes.EPS * rounding
-        yield routes.check(f"update {n} of seed {int(again['seed'])}", route, moved, slope, tolerance)
+        yield routes.check(f"update {n} of seed {int(second['seed'])}", route, moved, slope, tolerance)

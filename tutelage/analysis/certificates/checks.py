@@ -20,7 +20,9 @@ from tutelage.oracle.population import PopulationOracle
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.hidden import AbstractHidden
-from tutelage.problem.networks import Weights, flatten, unflatten, untied
+from tutelage.problem.networks import Weights, untied
+from tutelage.problem.trees import flatten, unflatten
+from tutelage.trajectory.findings import Check as Check
 
 EPS = float(np.finfo(float).eps)
 # A number in double precision is expected right to this part of itself, and to this part of the terms it is summed of.
@@ -32,22 +34,6 @@ FALSE_ALARM = 1e-6
 # Long arithmetic takes about half a millisecond a pair of units; networks with more units are sampled only.
 MOST_UNITS = 64
 LARGEST_HESSIAN = 2000
-
-
-@dataclass(frozen=True)
-class Check:
-    """One number looked at twice. They agree when `difference` is at most `tolerance`."""
-
-    what: str
-    route: str
-    reported: float
-    independent: float
-    difference: float
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        return bool(self.difference <= self.tolerance)  # nan does not agree
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import unknown
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.networks import Weights
+from tutelage.problem.trees import flatten, unflatten
 
 BOTH = ("first", "second")
 Free = Float[Array, " free"]

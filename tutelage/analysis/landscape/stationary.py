@@ -12,7 +12,8 @@ import optimistix as optx
 from tutelage._errors import unknown
 from tutelage.analysis.landscape.local import BOTH, Chart, Free, chart, loss, slope
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights, flatten
+from tutelage.problem.networks import Weights
+from tutelage.problem.trees import flatten
 
 
 @dataclass(frozen=True)

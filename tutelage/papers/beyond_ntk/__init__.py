@@ -3,8 +3,7 @@
 from tutelage.papers.beyond_ntk.claims import CLAIMS
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures import FIGURES
-from tutelage.papers.beyond_ntk.recipe import run
-from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
+from tutelage.papers.beyond_ntk.recipe import RECIPE
 from tutelage.papers.beyond_ntk.sweeps import DIAGRAMS, MEASURES
 from tutelage.papers.paper import Paper
 
@@ -16,8 +15,7 @@ PAPER = Paper(
     summary="A student 1/m sum |w| s(w.x) learns sum a_i |z_i| by truncated gradient descent. Orders 0 and 2 of the "
     "loss go first, order 4 waits on a plateau until lottery tickets win, and the network ends below what any kernel "
     "reaches with as many samples. Constants that the paper leaves open are derived and measured.",
-    settings=BeyondNtkSettings,
-    run=run,
+    recipe=RECIPE,
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,

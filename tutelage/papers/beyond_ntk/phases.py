@@ -1,11 +1,10 @@
 """The stages of the paper, as they are seen: orders 0 and 2 first, a plateau on the fourth, then convergence."""
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Milestone, detect, milestones, table
+from tutelage.analysis.phases import Milestone, detect, milestones
+from tutelage.trajectory.findings import Phase
 from tutelage.trajectory.result import Run
 
 LEARNT = 0.2
@@ -56,8 +55,8 @@ STAGES = milestones(
 )
 
 
-def phases(run: Run) -> list[dict[str, Any]]:
+def phases(run: Run) -> list[Phase]:
     """Stages 1.1, 1.2 and 2, seed by seed."""
     if any(name not in run.dataset for name in NEEDED):
         return []
-    return table(detect(run.dataset, [STAGES]))
+    return detect(run.dataset, [STAGES])

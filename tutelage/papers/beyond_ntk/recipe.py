@@ -1,22 +1,21 @@
 """From settings to a problem and a run."""
 
 import math
-from typing import Any, Literal
 
 import numpy as np
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.descent import Truncation
-from tutelage.experiment import descend, flow
+from tutelage.dynamics.descent import Descent, Truncation
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.record import Record
 from tutelage.papers.beyond_ntk.observed import observed
 from tutelage.papers.beyond_ntk.phases import phases
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import with_phases
+from tutelage.papers.recipe import Move, Recipe
 from tutelage.problem.initial import GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.result import Run
 
 
 def teacher_rows(settings: BeyondNtkSettings) -> np.ndarray:
@@ -50,36 +49,6 @@ def problem(settings: BeyondNtkSettings) -> Problem:
     return Problem(inputs=Gaussian(settings.dim), teacher=teacher, student=student, noise=settings.noise)
 
 
-def run(
-    settings: BeyondNtkSettings | None = None,
-    *,
-    seeds: Any = 1,
-    dynamics: Literal["descent", "flow"] = "descent",
-    certify: bool = False,
-    progress: Any = None,
-    **options: Any,
-) -> Run:
-    """Run the paper's experiment: Algorithm 1, with steps of `eta_inf`, or the flow that it follows at small ones.
-
-    Time is the number of steps times `eta_inf`. `options` go to `tutelage.descend` or `flow`.
-
-    ```python
-    >>> import tutelage as tt
-    >>> result = tt.papers.beyond_ntk.run(tt.papers.beyond_ntk.configure({"dim": 6, "width": 12, "until": 20}))
-    >>> bool(result.last("loss")[0] < result.loss[0, 0])
-    True
-
-    ```
-    """
-    settings = settings or BeyondNtkSettings()
-    chosen = problem(settings)
-    common = {"seeds": seeds, "certify": certify, "progress": progress, "data": settings.samples or None}
-    common |= {"rates": {"first": rate(settings)}, "observables": ("loss", "gradient_norm", "first_norm")}
-    common |= {"observe": observed(chosen, settings)} | options
-    result = _dynamics(settings, chosen, dynamics, common)
-    return with_phases(result, "beyond_ntk", settings, phases(result))
-
-
 def rate(settings: BeyondNtkSettings) -> float:
     """From the gradient of the library's loss in one unit to the paper's, of infinite width.
 
@@ -88,13 +57,20 @@ def rate(settings: BeyondNtkSettings) -> float:
     return 2.0 * settings.width
 
 
-def _dynamics(settings: BeyondNtkSettings, chosen: Problem, dynamics: str, options: dict[str, Any]) -> Run:
-    options = {"record": 300} | options
+def plan(settings: BeyondNtkSettings, dynamics: str) -> Move:
+    """Algorithm 1, with steps of `eta_inf`, or the flow that it follows at small ones; time is steps times that."""
+    data, rates = settings.samples or None, {"first": rate(settings)}
     if dynamics == "descent":
-        return descend(chosen, step=settings.step, steps=settings.steps, truncation=truncation(settings), **options)
+        return Descent(settings.step, settings.steps, data, truncation=truncation(settings), rates=rates)
     if settings.truncate:
         raise BadInput("beyond_ntk: truncation is for descent, but a flow was asked for; leave out truncate.")
-    return flow(chosen, until=settings.until, **options)
+    return Flow(settings.until, data=data, rates=rates)
+
+
+def record(settings: BeyondNtkSettings, dynamics: str) -> Record:
+    """What the paper speaks of: the loss, its orders, and how units lie."""
+    own = observed(problem(settings), settings)
+    return Record(300, observables=("loss", "gradient_norm", "first_norm"), own=own)
 
 
 def truncation(settings: BeyondNtkSettings) -> Truncation | None:
@@ -103,3 +79,7 @@ def truncation(settings: BeyondNtkSettings) -> Truncation | None:
         return None
     ends = () if settings.stage is None else (max(1, round(settings.stage / settings.step)),)
     return Truncation(settings.caps, ends)
+
+
+RECIPE = Recipe("beyond_ntk", BeyondNtkSettings, problem, plan, record=record, phases=lambda run, settings: phases(run))
+run = RECIPE.run

@@ -4,7 +4,7 @@ All losses are the paper's, `E(f - f*)^2`, and exact: none needs a test set. The
 """
 
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +18,7 @@ from tutelage.analysis.kernels import (
     random_features_loss,
     tangent_features_loss,
 )
+from tutelage.dynamics.record import Record
 from tutelage.oracle.empirical import EmpiricalOracle, draw
 from tutelage.oracle.tied import TiedOracle
 from tutelage.papers.beyond_ntk import recipe
@@ -92,11 +93,12 @@ def samples(settings: BeyondNtkSettings, seed: int = 0) -> tuple[np.ndarray, np.
 @cache
 def network(contest: Contest) -> xr.Dataset:
     """The run on the samples, with the population loss along it."""
-    how: dict[str, Any] = {"record": 60}
     if contest.dynamics == "flow":
         # Errors of a percent of a step are below those of descent with the step above.
-        how |= {"dynamics": "flow", "rtol": 1e-2, "first": 1.0}
-    return recipe.run(contest.settings, **how).dataset.isel(seed=0)
+        done = recipe.run(contest.settings, dynamics="flow", rtol=1e-2, record=Record(60, first=1.0))
+    else:
+        done = recipe.run(contest.settings, record=60)
+    return done.dataset.isel(seed=0)
 
 
 def network_level(contest: Contest) -> float:

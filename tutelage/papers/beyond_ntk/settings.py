@@ -6,7 +6,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.paper import Settings
+from tutelage.papers.recipe import Settings
 
 Positive = Annotated[float, Field(gt=0)]
 SLOPES = {"abs": (1.0, 0.0), "relu": (0.5, 0.5), "relu2": (1.0, 1.0)}

@@ -3,8 +3,7 @@
 from tutelage.papers.both_layers.claims import CLAIMS
 from tutelage.papers.both_layers.evidence import Evidence
 from tutelage.papers.both_layers.figures import FIGURES
-from tutelage.papers.both_layers.recipe import run
-from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.recipe import RECIPE
 from tutelage.papers.both_layers.sweeps import DIAGRAMS, MEASURES
 from tutelage.papers.paper import Paper
 
@@ -16,8 +15,7 @@ PAPER = Paper(
     summary="A two-layer ReLU network with both layers trained learns a linear target in three phases: alignment, "
     "growth, local refinement. The landscape has saddles that are not strict; a small start avoids them exactly when "
     "both signs occur among its growing modes, and with several outputs units end in antiparallel pairs.",
-    settings=BothLayersSettings,
-    run=run,
+    recipe=RECIPE,
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,

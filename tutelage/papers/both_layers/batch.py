@@ -66,7 +66,7 @@ def gradients(target: Float[Array, "r n"], weights: Weights) -> Weights:
 
 @eqx.filter_jit
 def hessians(target: Float[Array, "r n"], weights: Weights) -> Float[Array, "batch parameters parameters"]:
-    """The Hessian of each network of a batch, parameters ordered as `problem.networks.flatten` does."""
+    """The Hessian of each network of a batch, parameters ordered as `problem.trees.flatten` does."""
     return jax.vmap(linear_target(target).hessian)(weights)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.analysis.landscape import Levels, search
-from tutelage.experiment import descend
+from tutelage.dynamics.record import Record, Stop
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.papers.both_layers import batch, recipe
 from tutelage.papers.both_layers.concentration import Supremum, search_supremum
@@ -26,6 +26,7 @@ from tutelage.papers.both_layers.slices import escape_steps
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 from tutelage.papers.paper import Size
 from tutelage.trajectory.result import Run
+from tutelage.verbs import descend
 
 Array = NDArray[np.floating]
 
@@ -182,7 +183,7 @@ class Evidence:
     def course(self, scale: float, step: float = STEP, steps: int = 700, stride: int = 1) -> Course:
         """Theorem 2's start at one scale, `seeds` runs, weights recorded at every `stride`-th update."""
         chosen = BothLayersSettings(dim=self.settings.dim, scale=scale)
-        run = _descend(chosen, step, steps, self.seeds, record=np.arange(0, steps + 1, stride), weights=True)
+        run = _descend(chosen, step, steps, self.seeds, record=Record(np.arange(0, steps + 1, stride), weights=True))
         return _course(run, step, scale)
 
     @cached_property
@@ -203,7 +204,7 @@ class Evidence:
         times = np.arange(0, steps + 1, stride)
         # A rate of zero instead of an untrained layer: the same compiled code serves both.
         rates = {"second": 0.0 if fixed else 1.0}
-        return _course(_descend(chosen, step, steps, 1, record=times, weights=True, rates=rates), step, 1.0)
+        return _course(_descend(chosen, step, steps, 1, Record(times, weights=True), rates), step, 1.0)
 
     @cached_property
     def escapes(self) -> tuple[Course, ...]:
@@ -305,7 +306,7 @@ class Evidence:
     def _sampled(self, ratio: int) -> Sampled:
         dim, seeds = self.sizes.empirical_dim, self.sizes.empirical_seeds
         chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=ratio * dim)
-        run = _descend(chosen, STEP, 600, seeds, record=np.arange(601), weights=True)
+        run = _descend(chosen, STEP, 600, seeds, record=Record(np.arange(601), weights=True))
         assert isinstance(run.oracle, EmpiricalOracle)
         inputs = _numpy(run.oracle.x)
         search = [search_supremum(x, rng=self.random(ratio), restarts=QUICK.restarts) for x in inputs]
@@ -336,11 +337,22 @@ class Evidence:
         return found
 
 
-def _descend(settings: BothLayersSettings, step: float, steps: int, seeds: int, **options: Any) -> Run:
+FEW = Record(2, observables=("loss",))
+
+
+def _descend(
+    settings: BothLayersSettings,
+    step: float,
+    steps: int,
+    seeds: int,
+    record: Record = FEW,
+    rates: dict[str, float] | None = None,
+) -> Run:
     """A run that never stops early; recorded at few times unless asked otherwise."""
-    always: dict[str, Any] = {"data": settings.samples or None, "stop_gradient": -1.0}
-    usual: dict[str, Any] = {"record": 2, "observables": ("loss",)}
-    return descend(recipe.problem(settings), step=step, steps=steps, seeds=seeds, **always, **(usual | options))
+    return descend(
+        recipe.problem(settings), step=step, steps=steps, data=settings.samples or None, rates=rates, seeds=seeds,
+        record=record.over(FEW), stop=Stop(gradient=-1.0),
+    )  # fmt: skip
 
 
 def _course(run: Run, step: float, scale: float) -> Course:

@@ -1,15 +1,15 @@
 """The three phases of Section 5 (alignment, growth, local refinement), detected, beside their predictions."""
 
 import math
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Milestone, detect, milestones, table
+from tutelage.analysis.phases import Milestone, detect, milestones
 from tutelage.papers.both_layers.constants import C4, C7
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.start import alignment_time, growth_time
+from tutelage.trajectory.findings import Phase
 from tutelage.trajectory.result import Run
 
 
@@ -19,7 +19,7 @@ def side_angles(dataset: xr.Dataset) -> xr.DataArray:
     return xr.where(dataset["second"].isel(output=0) > 0, angle, math.pi - angle)
 
 
-def phases(run: Run, settings: BothLayersSettings) -> list[dict[str, Any]]:
+def phases(run: Run, settings: BothLayersSettings) -> list[Phase]:
     """Alignment until all angles stay below c4, growth until all |v| reach c7 sqrt|a|, then refinement.
 
     One output only: with several, units pair up and "the side of a" has no meaning. Predictions are those of the
@@ -51,4 +51,4 @@ def phases(run: Run, settings: BothLayersSettings) -> list[dict[str, Any]]:
             stays=False,
         ),
     )
-    return table(detect(run.dataset, [milestones(marks, "refinement", "linear convergence to the optimum")]))
+    return detect(run.dataset, [milestones(marks, "refinement", "linear convergence to the optimum")])

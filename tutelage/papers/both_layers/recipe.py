@@ -1,19 +1,20 @@
 """From settings to a problem and a run."""
 
 import math
-from typing import Any, Literal
 
 import numpy as np
 
-from tutelage.experiment import descend, flow
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.phases import phases
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import with_phases
+from tutelage.papers.recipe import Recipe
 from tutelage.problem.initial import AbstractEntries, ChiEntries, GaussianEntries, GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.result import Run
 
 
 def target_matrix(settings: BothLayersSettings) -> np.ndarray:
@@ -68,31 +69,20 @@ def _signs(settings: BothLayersSettings) -> np.ndarray:
     return np.where(np.arange(settings.width) % 2 == 0, 1.0, -1.0)
 
 
-def run(
-    settings: BothLayersSettings | None = None,
-    *,
-    seeds: Any = 1,
-    dynamics: Literal["descent", "flow"] = "descent",
-    certify: bool = False,
-    progress: Any = None,
-    **options: Any,
-) -> Run:
-    """Run the paper's experiment; `options` go to `descend` or `flow`.
-
-    ```python
-    >>> import tutelage as tt
-    >>> result = tt.papers.both_layers.run(seeds=2)
-    >>> bool((result.last("loss") < 1e-20).all())
-    True
-
-    ```
-    """
-    settings = settings or BothLayersSettings()
-    common = {"seeds": seeds, "data": settings.samples or None, "certify": certify, "progress": progress}
+def plan(settings: BothLayersSettings, dynamics: str) -> AbstractDynamics:
+    """The paper's descent, or the flow that it follows at small steps."""
+    data = settings.samples or None
     if dynamics == "flow":
-        result = flow(problem(settings), until=settings.step * settings.steps, **common, **options)
-    else:
-        # Every update is recorded while that is cheap, so that phase times are exact.
-        options = {"record": "all" if settings.steps <= 4000 else 2000} | options
-        result = descend(problem(settings), step=settings.step, steps=settings.steps, **common, **options)
-    return with_phases(result, "both_layers", settings, phases(result, settings))
+        return Flow(until=settings.step * settings.steps, data=data)
+    return Descent(settings.step, settings.steps, data)
+
+
+def record(settings: BothLayersSettings, dynamics: str) -> Record:
+    """Every update of a descent is recorded while that is cheap, so that phase times are exact."""
+    if dynamics == "flow":
+        return Record()
+    return Record("all" if settings.steps <= 4000 else 2000)
+
+
+RECIPE = Recipe("both_layers", BothLayersSettings, problem, plan, record=record, phases=phases)
+run = RECIPE.run

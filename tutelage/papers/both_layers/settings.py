@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.paper import Settings
+from tutelage.papers.recipe import Settings
 
 Positive = Annotated[float, Field(gt=0)]
 

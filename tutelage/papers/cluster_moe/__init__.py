@@ -4,8 +4,7 @@ from tutelage.papers.cluster_moe.claims import CLAIMS
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.figures import FIGURES
 from tutelage.papers.cluster_moe.presets import PRESETS
-from tutelage.papers.cluster_moe.recipe import run
-from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.cluster_moe.recipe import RECIPE
 from tutelage.papers.cluster_moe.sweeps import DIAGRAMS, MEASURES
 from tutelage.papers.paper import Paper
 
@@ -17,14 +16,12 @@ PAPER = Paper(
     summary="Inputs in clusters, each with a task of its own and a global one that interferes. Experts explore, a "
     "router learns who knows which cluster, experts learn what they are sent, and a second layer is fitted. A vanilla "
     "network on the same samples learns the local tasks and misses the global one.",
-    settings=ClusterMoeSettings,
-    run=run,
+    recipe=RECIPE,
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
     measures=MEASURES,
     diagrams=DIAGRAMS,
-    dynamics=("sgd", "flow"),
     aliases={"d": "dim", "rho": "radius", "M": "experts", "J": "width", "C_b": "ridge_bias"},
     presets=PRESETS,
 )

@@ -18,21 +18,20 @@ from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import passing, population
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import with_phases
 from tutelage.problem.clusters import Clustered, Clusters
 from tutelage.problem.frame import Frame
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.units import Experts, Units
 from tutelage.trajectory.dataset import provenance
+from tutelage.trajectory.result import Run
 from tutelage.trajectory.spherical import best_of, rows_of
-from tutelage.trajectory.staged import StagedRun
 
 _EXPLORERS, _HIRED, _VANILLA = range(21, 24)
 PATIENCE = 1e4
 """Flows are followed for this many times `d^((k-2)/2)`, the time that a neuron needs to leave its start."""
 
 
-def run_expected(settings: ClusterMoeSettings, seeds: list[int], records: int = 48) -> StagedRun:
+def run_expected(settings: ClusterMoeSettings, seeds: list[int], records: int = 48) -> Run:
     """Exploration, router, experts and the vanilla network without a single sample."""
     began = clock.perf_counter()
     parts = [_one(settings, seed, records) for seed in seeds]
@@ -42,7 +41,7 @@ def run_expected(settings: ClusterMoeSettings, seeds: list[int], records: int = 
     if settings.vanilla_width:
         largest = abs(data["vanilla_overlap"].isel(time=-1).sel(row="wg")).max("vanilla_unit")
         found["vanilla_global_overlap"] = [float(f"{value:.4g}") for value in largest.values]
-    return with_phases(StagedRun(data, clock.perf_counter() - began, found), "cluster_moe", settings, [])
+    return Run(data, clock.perf_counter() - began, facts=found)
 
 
 def _one(settings: ClusterMoeSettings, seed: int, records: int) -> xr.Dataset:

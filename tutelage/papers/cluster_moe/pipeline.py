@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Progress
+from tutelage.dynamics.driver import Progress
 from tutelage.dynamics.spherical import SEGMENT, Course, Learner, read_state, write_state
 from tutelage.oracle.routing import effective_rank
 from tutelage.papers.cluster_moe import stages

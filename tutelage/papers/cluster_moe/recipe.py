@@ -3,28 +3,30 @@
 import hashlib
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tutelage._errors import BadInput
 from tutelage._version import __version__
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.loop import Progress
+from tutelage.dynamics.driver import Progress
+from tutelage.dynamics.record import recorded
 from tutelage.papers.cluster_moe import result
 from tutelage.papers.cluster_moe.certificate import certify as certified
 from tutelage.papers.cluster_moe.expected import run_expected
 from tutelage.papers.cluster_moe.pipeline import Pipeline
 from tutelage.papers.cluster_moe.presets import unstated
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import with_phases
-from tutelage.trajectory.staged import StagedRun
+from tutelage.papers.recipe import Recipe
+from tutelage.trajectory.result import Run
 
 RECORDS = 48
 LARGEST = 5_000
 """The largest dim for SGD, whose samples have all their entries."""
 
 
-def run(
+def _run(
     settings: ClusterMoeSettings | None = None,
     *,
     seeds: Any = 1,
@@ -33,7 +35,7 @@ def run(
     progress: Progress | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
     record: int = RECORDS,
-) -> StagedRun:
+) -> Run:
     """Run exploration, router, experts and second layer, and the vanilla network beside them.
 
     - `dynamics`: "sgd", sample by sample, or "flow", the exact population dynamics in overlaps, for any dim.
@@ -71,11 +73,30 @@ def run(
         kept.ended(pipeline)
     data = result.dataset(settings, numbers, pipeline.found)
     certificate = certified(settings, numbers, pipeline.found) if certify else None
-    done = StagedRun(data, time.perf_counter() - began, result.numbers(data), certificate=certificate)
-    return with_phases(done, "cluster_moe", settings, result.phases(settings))
+    done = Run(data, time.perf_counter() - began, facts=result.numbers(data), certificate=certificate)
+    return _labelled(done, settings).said(phases=result.phases(settings))
 
 
 def identity_of(settings: ClusterMoeSettings, seeds: list[int], record: int = RECORDS) -> str:
     """What makes a run this one and no other, as a hash."""
     text = f"{__version__} {settings.model_dump_json()} {seeds} {record}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _labelled(done: Run, settings: ClusterMoeSettings) -> Run:
+    about = {"paper": "cluster_moe", "paper_settings": settings.model_dump_json()}
+    return replace(done, dataset=done.dataset.assign_attrs(about))
+
+
+class ClusterRecipe(Recipe):
+    """Its four phases are not yet stages of the common loop."""
+
+    def run(self, settings: Any = None, *, dynamics: str | None = None, record: Any = None, **options: Any) -> Run:
+        known = {"seeds", "certify", "progress", "checkpoint"}
+        kept = {name: value for name, value in options.items() if name in known}
+        at = recorded(record).at
+        return _run(settings, dynamics=self.known(dynamics), record=at if isinstance(at, int) else RECORDS, **kept)
+
+
+RECIPE = ClusterRecipe("cluster_moe", ClusterMoeSettings, lambda s: s.problem(), None, ("sgd", "flow"))
+run = RECIPE.run

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.trajectory.dataset import provenance
+from tutelage.trajectory.findings import Phase
 from tutelage.trajectory.spherical import best_of, rows_of
 
 SHARP = 0.9
@@ -40,7 +41,7 @@ def dataset(settings: ClusterMoeSettings, seeds: list[int], found: Found) -> xr.
     return data
 
 
-def phases(settings: ClusterMoeSettings) -> list[dict[str, Any]]:
+def phases(settings: ClusterMoeSettings) -> list[Phase]:
     """When the phases begin and end, in samples of the stream."""
     drop = settings.explore_samples + settings.samples
     end = drop + settings.late_samples
@@ -51,7 +52,7 @@ def phases(settings: ClusterMoeSettings) -> list[dict[str, Any]]:
         ("Phase III, smaller step", drop, end, "the same, with a smaller step"),
         ("Phase IV", end, end, "ridge regression of the second layer, on a batch of its own"),
     )
-    return [{"name": name, "start": start, "end": stop, "rule": rule} for name, start, stop, rule in spans]
+    return [Phase(name, start, stop, rule) for name, start, stop, rule in spans]
 
 
 def _explored(found: Found) -> dict[str, Any]:

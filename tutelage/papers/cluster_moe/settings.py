@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.paper import Settings
+from tutelage.papers.recipe import Settings
 from tutelage.problem.clusters import Clustered, Clusters, Tasks, antipodal, orthogonal
 from tutelage.problem.units import Experts
 

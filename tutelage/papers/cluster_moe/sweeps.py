@@ -6,13 +6,13 @@ import xarray as xr
 from tutelage._errors import BadInput
 from tutelage.papers.paper import Diagram
 from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.staged import StagedRun
+from tutelage.trajectory.result import Run
 
 LEARNT = 0.5
 """A neuron of the vanilla network has learnt the global task when its overlap with it is above this."""
 
 
-def _last(run: StagedRun, name: str) -> xr.DataArray:
+def _last(run: Run, name: str) -> xr.DataArray:
     """The last record of |overlap|; flows have one axis of time, SGD one for each network."""
     if name not in run.dataset:
         raise BadInput(f"The run has no {name}: it had no vanilla network; set vanilla_width above 0.")
@@ -21,18 +21,18 @@ def _last(run: StagedRun, name: str) -> xr.DataArray:
     return found.isel({axis: -1})
 
 
-def _errors(run: StagedRun) -> xr.DataArray:
+def _errors(run: Run) -> xr.DataArray:
     if "error" not in run.dataset:
         raise BadInput("error and error_ratio need a second layer, which a flow has not; sweep with the dynamics sgd.")
     return run.dataset["error"]
 
 
-def error(run: StagedRun) -> np.ndarray:
+def error(run: Run) -> np.ndarray:
     """The mean absolute error of the mixture."""
     return _errors(run).sel(network="moe").values
 
 
-def error_ratio(run: StagedRun) -> np.ndarray:
+def error_ratio(run: Run) -> np.ndarray:
     """The mixture's error over that of the vanilla network."""
     both = _errors(run)
     if both.sizes["network"] < 2:
@@ -40,12 +40,12 @@ def error_ratio(run: StagedRun) -> np.ndarray:
     return (both.sel(network="moe") / both.sel(network="vanilla")).values
 
 
-def sharp_experts(run: StagedRun) -> np.ndarray:
+def sharp_experts(run: Run) -> np.ndarray:
     """How many experts see one cluster with probability 0.9 or more, and all others with 0.1 or less."""
     return run.dataset["sharp"].sum("expert").values.astype(float)
 
 
-def recovered(run: StagedRun) -> np.ndarray:
+def recovered(run: Run) -> np.ndarray:
     """The share of sharply routed experts with a neuron above 0.9 on their own local task and one on the global."""
     best = _last(run, "overlap").max("unit")
     rows = [f"w{c}" for c in run.dataset["cluster"].values]
@@ -56,12 +56,12 @@ def recovered(run: StagedRun) -> np.ndarray:
     return ((both & sharp).sum("expert") / counted.where(counted > 0)).values
 
 
-def global_overlap(run: StagedRun) -> np.ndarray:
+def global_overlap(run: Run) -> np.ndarray:
     """The largest overlap of the vanilla network's neurons with the global task, at the end."""
     return _last(run, "vanilla_overlap").sel(row="wg").max("vanilla_unit").values
 
 
-def global_share(run: StagedRun) -> np.ndarray:
+def global_share(run: Run) -> np.ndarray:
     """The share of the vanilla network's neurons that learn the global task."""
     return (_last(run, "vanilla_overlap").sel(row="wg") > LEARNT).mean("vanilla_unit").values
 

@@ -4,8 +4,7 @@ from tutelage.papers.paper import Paper
 from tutelage.papers.relu_teachers.claims import CLAIMS
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.figures import FIGURES
-from tutelage.papers.relu_teachers.recipe import run
-from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.papers.relu_teachers.recipe import RECIPE
 from tutelage.papers.relu_teachers.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
@@ -16,14 +15,12 @@ PAPER = Paper(
     summary="m ReLU students learn from k orthogonal ReLU teachers. The paper's picture is align, grow, converge with "
     "loss ~ T^-3. With two teachers or more the students first collapse onto the mean direction of the teachers and "
     "wait on a saddle there; the end of the story holds, with an exact constant.",
-    settings=ReluTeachersSettings,
-    run=run,
+    recipe=RECIPE,
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
     measures=MEASURES,
     diagrams=DIAGRAMS,
-    dynamics=("sgd", "descent", "flow"),
     presets={
         "fig2": {},
         "fig3": {"scale": 1e-4},

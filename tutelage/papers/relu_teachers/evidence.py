@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.experiment import descend, flow
+from tutelage.dynamics.record import Record, Stop
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers import batch, kernel, recipe
 from tutelage.papers.relu_teachers.chain import (
@@ -29,6 +29,7 @@ from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, OBSERVED, Track
 from tutelage.trajectory.result import Run
+from tutelage.verbs import descend, flow
 
 Array = NDArray[np.floating]
 
@@ -163,9 +164,14 @@ class Evidence:
     def flow(self, chosen: ReluTeachersSettings, times: Array, eps1: float = EPS1) -> Track:
         """The flow from `seeds` starts, recorded at `times`; it is not called converged at a saddle."""
         run = flow(
-            recipe.problem(chosen), until=float(times[-1]), seeds=self.seeds, record=times, observables=OBSERVED,
-            weights=True, stop_gradient=0.0, solver="stiff", rtol=1e-7,
-        )  # fmt: skip
+            recipe.problem(chosen),
+            until=float(times[-1]),
+            seeds=self.seeds,
+            solver="stiff",
+            rtol=1e-7,
+            record=Record(times, observables=OBSERVED, weights=True),
+            stop=Stop(gradient=0.0),
+        )
         return _track(run, chosen, eps1)
 
     @cached_property
@@ -231,9 +237,13 @@ class Evidence:
     ) -> Track:
         """Gradient descent from `seeds` starts, every `stride`-th step recorded."""
         run = descend(
-            recipe.problem(chosen), step=step, steps=steps, seeds=self.seeds, record=np.arange(0, steps + 1, stride),
-            observables=OBSERVED, weights=True, stop_gradient=-1.0,
-        )  # fmt: skip
+            recipe.problem(chosen),
+            step=step,
+            steps=steps,
+            seeds=self.seeds,
+            record=Record(np.arange(0, steps + 1, stride), observables=OBSERVED, weights=True),
+            stop=Stop(gradient=-1.0),
+        )
         return _track(run, chosen, eps1)
 
     @cached_property

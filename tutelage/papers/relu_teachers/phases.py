@@ -7,7 +7,6 @@ direction, wait on the plateau there, escape from it, and only then separate.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,7 +21,6 @@ from tutelage.analysis.phases import (
     line,
     loss_phases,
     milestones,
-    table,
 )
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.chain import LIMITS, first_phase_time, second_phase_time
@@ -38,15 +36,15 @@ NEEDED = ("loss", "gradient_norm", "first_norm", "overlap", "overlap_cos", "over
 Detector = Callable[[xr.Dataset], list[Phase]]
 
 
-def phases(run: Run, settings: ReluTeachersSettings) -> list[dict[str, Any]]:
+def phases(run: Run, settings: ReluTeachersSettings) -> list[Phase]:
     """All phases found, seed by seed, with predictions; outside the paper's setting, those any loss curve may have."""
     if any(name not in run.dataset for name in NEEDED):
         return []
     if not settings.plain or settings.students < settings.teachers:
-        return table(detect(run.dataset, [loss_phases, local_phase]))
+        return detect(run.dataset, [loss_phases, local_phase])
     level = Plateau(settings.teachers, settings.students, float(settings.teacher_norms[0]))
     true_picture = [] if settings.teachers == 1 else [lambda one: mean_direction_phases(one, level)]
-    return table(detect(run.dataset, [*paper_phases(level), *true_picture, local_phase]))
+    return detect(run.dataset, [*paper_phases(level), *true_picture, local_phase])
 
 
 def paper_phases(level: Plateau) -> list[Detector]:

@@ -1,19 +1,21 @@
 """From settings to a problem and a run."""
 
 import math
-from typing import Any, Literal
 
 import numpy as np
 
-from tutelage.experiment import descend, flow, sgd
-from tutelage.papers.paper import with_phases
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.online import Sgd
+from tutelage.dynamics.record import Record
+from tutelage.papers.recipe import Recipe
 from tutelage.papers.relu_teachers.phases import phases
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.problem.initial import AbstractRows, GaussianRows, WeakRecoveryRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.result import Run
 
 
 def teacher_rows(settings: ReluTeachersSettings) -> np.ndarray:
@@ -53,41 +55,23 @@ def _rows(settings: ReluTeachersSettings) -> AbstractRows:
     return WeakRecoveryRows(settings.scale, toward, settings.angle, settings.zeta, settings.counts)
 
 
-def run(
-    settings: ReluTeachersSettings | None = None,
-    *,
-    seeds: Any = 1,
-    dynamics: Literal["sgd", "descent", "flow"] = "sgd",
-    certify: bool = False,
-    progress: Any = None,
-    **options: Any,
-) -> Run:
-    """Run the paper's experiment: online SGD as in its figures, descent as in its theorems, or flow.
-
-    `options` go to `tutelage.sgd`, `descend` or `flow`.
-
-    ```python
-    >>> import tutelage as tt
-    >>> result = tt.papers.relu_teachers.run(tt.papers.relu_teachers.configure({"steps": 20}), seeds=2)
-    >>> bool((result.last("loss") < result.loss[:, 0]).all())
-    True
-
-    ```
-    """
-    settings = settings or ReluTeachersSettings()
-    common = {"seeds": seeds, "certify": certify, "progress": progress} | options
-    result = _dynamics(settings, dynamics, common)
-    return with_phases(result, "relu_teachers", settings, phases(result, settings))
-
-
-def _dynamics(settings: ReluTeachersSettings, dynamics: str, options: dict[str, Any]) -> Run:
-    chosen, data, step = problem(settings), settings.samples or None, settings.pace(dynamics)
+def plan(settings: ReluTeachersSettings, dynamics: str) -> AbstractDynamics:
+    """Online SGD as in the paper's figures, descent as in its theorems, or flow."""
+    data, step = settings.samples or None, settings.pace(dynamics)
     if dynamics == "flow":
-        # Small students move at their own scale: the first records must be that early.
-        early = 0.1 * settings.scale * math.sqrt(settings.dim) / float(settings.teacher_norms.sum())
-        until = step * settings.steps
-        return flow(chosen, until=until, data=data, **{"first": min(0.01, until / 1e6, early), "record": 400} | options)
-    options = {"record": 1000} | options
+        return Flow(until=step * settings.steps, data=data)
     if dynamics == "descent":
-        return descend(chosen, step=step, steps=settings.steps, data=data, **options)
-    return sgd(chosen, step=step, steps=settings.steps, batch=settings.batch, **options)
+        return Descent(step, settings.steps, data)
+    return Sgd(settings.steps, settings.batch, step)
+
+
+def record(settings: ReluTeachersSettings, dynamics: str) -> Record:
+    """Many: students that start small move at their own scale, so that the first records of a flow must be early."""
+    if dynamics != "flow":
+        return Record(1000)
+    early = 0.1 * settings.scale * math.sqrt(settings.dim) / float(settings.teacher_norms.sum())
+    return Record(400, first=min(0.01, settings.pace("flow") * settings.steps / 1e6, early))
+
+
+RECIPE = Recipe("relu_teachers", ReluTeachersSettings, problem, plan, ("sgd", "descent", "flow"), record, phases)
+run = RECIPE.run

@@ -7,7 +7,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.paper import Settings
+from tutelage.papers.recipe import Settings
 
 Positive = Annotated[float, Field(gt=0)]
 PAPER_STEP = 5e-4

@@ -4,8 +4,7 @@ from tutelage.papers.paper import Paper
 from tutelage.papers.soft_moe.claims import CLAIMS
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.figures import FIGURES
-from tutelage.papers.soft_moe.recipe import run
-from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.papers.soft_moe.recipe import RECIPE
 from tutelage.papers.soft_moe.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
@@ -16,15 +15,13 @@ PAPER = Paper(
     summary="Routers and experts of m students learn jointly from m* teacher experts. The paper's picture is recovery "
     "one teacher after another, in the order of a greedy matching, then pruning and fine-tuning. From its own random "
     "start students cancel each other in pairs and the order is another; from orthonormal starts the theorem holds.",
-    settings=SoftMoeSettings,
-    run=run,
+    recipe=RECIPE,
     evidence=Evidence,
     claims=CLAIMS,
     figures=FIGURES,
     measures=MEASURES,
     diagrams=DIAGRAMS,
     aliases={"experts": "students", "teacher_experts": "teachers"},
-    dynamics=("flow", "sgd", "descent"),
     presets={
         "fig1": {},
         "orthonormal": {"init": "orthonormal"},

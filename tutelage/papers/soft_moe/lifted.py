@@ -11,13 +11,14 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from tutelage.experiment import flow
+from tutelage.dynamics.record import Record
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.result import Run
+from tutelage.verbs import flow
 
 Array = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class Lifted:
     def frame(self) -> Run:
         """In the frame of 6 coordinates, followed closely; by the program that `single` has compiled."""
         problem = recipe.problem(self.settings)
-        return flow(problem, until=self.until, record=[0.0, self.until], rtol=1e-11, crossings=WATCHED)
+        return flow(problem, until=self.until, rtol=1e-11, record=Record([0.0, self.until], crossings=WATCHED))
 
     @cached_property
     def drift(self) -> float:

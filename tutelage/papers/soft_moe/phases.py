@@ -1,23 +1,21 @@
 """Phases of a run, from its recorded times of recovery and annihilation (Theorem 1 and Section 4.1)."""
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Phase, table
+from tutelage.analysis.phases import Phase
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.result import Run
 
 NEEDED = ("expert_time", "router_time", "pair_time")
 
 
-def phases(run: Run, settings: SoftMoeSettings) -> list[dict[str, Any]]:
+def phases(run: Run, settings: SoftMoeSettings) -> list[Phase]:
     """Search, recovery of teachers one after another, routers that lag behind, and what is left, seed by seed."""
     if any(name not in run.dataset for name in NEEDED):
         return []
     seeds = (run.dataset.isel(seed=[number]) for number in range(run.dataset.sizes["seed"]))
-    return table([phase for one in seeds for phase in _of_seed(one.squeeze("seed"), settings)])
+    return [phase for one in seeds for phase in _of_seed(one.squeeze("seed"), settings)]
 
 
 def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:

@@ -1,11 +1,13 @@
 """From settings to a problem and a run."""
 
-from typing import Any, Literal
-
 import numpy as np
 
-from tutelage.experiment import descend, flow, sgd
-from tutelage.papers.paper import with_phases
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.descent import Descent
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.online import Sgd
+from tutelage.dynamics.record import Record
+from tutelage.papers.recipe import Recipe
 from tutelage.papers.soft_moe.events import CROSSINGS
 from tutelage.papers.soft_moe.phases import phases
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
@@ -13,7 +15,6 @@ from tutelage.problem.initial import MixtureRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
-from tutelage.trajectory.result import Run
 
 PARTS = {
     "routers and experts": ("routers", "experts"),
@@ -57,41 +58,21 @@ def problem(settings: SoftMoeSettings) -> Problem:
     return Problem(Gaussian(settings.dim), teacher(settings), student, noise=settings.noise)
 
 
-def run(
-    settings: SoftMoeSettings | None = None,
-    *,
-    seeds: Any = 1,
-    dynamics: Literal["flow", "sgd", "descent"] = "flow",
-    certify: bool = False,
-    progress: Any = None,
-    **options: Any,
-) -> Run:
-    """Run the paper's experiment: gradient flow as in its theorems, online batch SGD as in its figures, or descent.
-
-    `options` go to `tutelage.flow`, `sgd` or `descend`.
-
-    ```python
-    >>> import tutelage as tt
-    >>> settings = tt.papers.soft_moe.configure({"students": 2, "teachers": 1, "dim": 50, "until": 1.0})
-    >>> result = tt.papers.soft_moe.run(settings, record=4)
-    >>> bool((result.last("loss") < result.loss[:, 0]).all())
-    True
-
-    ```
-    """
-    settings = settings or SoftMoeSettings()
-    common = {"seeds": seeds, "certify": certify, "progress": progress, "crossings": CROSSINGS} | options
-    result = _dynamics(settings, dynamics, common)
-    return with_phases(result, "soft_moe", settings, phases(result, settings))
-
-
-def _dynamics(settings: SoftMoeSettings, dynamics: str, options: dict[str, Any]) -> Run:
-    chosen, until = problem(settings), settings.horizon
+def plan(settings: SoftMoeSettings, dynamics: str) -> AbstractDynamics:
+    """Gradient flow as in the paper's theorems, online batch SGD as in its figures, or descent."""
     if dynamics == "flow":
-        times = np.linspace(0, until, 301)
-        return flow(chosen, until=until, **{"record": times} | options)
-    updates = np.unique(np.round(np.linspace(0, settings.steps, 301)))
-    options = {"record": updates} | options
+        return Flow(until=settings.horizon)
     if dynamics == "descent":
-        return descend(chosen, step=settings.step, steps=settings.steps, **options)
-    return sgd(chosen, step=settings.step, steps=settings.steps, batch=settings.batch, **options)
+        return Descent(settings.step, settings.steps)
+    return Sgd(settings.steps, settings.batch, settings.step)
+
+
+def record(settings: SoftMoeSettings, dynamics: str) -> Record:
+    """Evenly spaced, because recoveries follow each other."""
+    if dynamics == "flow":
+        return Record(np.linspace(0, settings.horizon, 301), crossings=CROSSINGS)
+    return Record(np.unique(np.round(np.linspace(0, settings.steps, 301))), crossings=CROSSINGS)
+
+
+RECIPE = Recipe("soft_moe", SoftMoeSettings, problem, plan, ("flow", "sgd", "descent"), record, phases)
+run = RECIPE.run

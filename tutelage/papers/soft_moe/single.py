@@ -16,8 +16,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from tutelage.dynamics.events import Crossings
+from tutelage.dynamics.record import Record, Stop
 from tutelage.dynamics.snapshot import Snapshot
-from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import CROSSINGS
@@ -28,6 +28,7 @@ from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
 from tutelage.trajectory.result import Run
+from tutelage.verbs import flow
 
 Array = NDArray[np.float64]
 
@@ -164,11 +165,11 @@ class Single:
         return flow(
             Problem(Gaussian(FRAME), teacher, student),
             until=until,
-            record=np.linspace(0, until, RECORDS + 1)[1:],
-            observables=("loss", "overlap_expert"),
-            crossings=WATCHED,
-            stop_gradient=0.0,
             rtol=RTOL,
+            record=Record(
+                np.linspace(0, until, RECORDS + 1)[1:], observables=("loss", "overlap_expert"), crossings=WATCHED
+            ),
+            stop=Stop(gradient=0.0),
         )
 
 

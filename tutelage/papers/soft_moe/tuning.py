@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage.analysis.phases import Fit, line
+from tutelage.dynamics.record import Record, Stop
 from tutelage.dynamics.snapshot import Snapshot
-from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.local import tuning_rate
@@ -23,6 +23,7 @@ from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
 from tutelage.trajectory.observables import Observable
 from tutelage.trajectory.result import Run
+from tutelage.verbs import flow
 
 Values = NDArray[np.float64]
 
@@ -136,7 +137,13 @@ def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: fl
     students = _in_order(weights, learnt.teacher, kept)
     chosen = restart(problem, weights, learnt.teacher, students)
     # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
-    run = flow(chosen, until=until, record=np.linspace(0, until, RECORDS), observe=OBSERVE, rtol=1e-10, stop_gradient=0)
+    run = flow(
+        chosen,
+        until=until,
+        rtol=1e-10,
+        record=Record(np.linspace(0, until, RECORDS), own=OBSERVE),
+        stop=Stop(gradient=0),
+    )
     hidden = problem.student.hidden
     return Tuning(run, students, Constants.of(hidden.gate, hidden.degree))
 

@@ -113,20 +113,21 @@ def run(
     Example:
       tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
     """
-    from tutelage.analysis.certificates import Certificate
     from tutelage.analysis.claims import Table
-    from tutelage.papers.paper import Experiment
     from tutelage.present import terminal
     from tutelage.present.progress import Progress
     from tutelage.store.store import Store
+    from tutelage.study.checking import claims_of
 
     chosen, settings = configured(paper, sets, preset)
     writable(out, figure)
     with Progress(quiet=quiet, title=f"running {chosen.name}") as progress, stoppable():
-        options = {"dynamics": dynamics, "seeds": seeds, "fresh": fresh, "certify": certify}
-        done = Store(folder).run(Experiment(chosen, settings), progress=progress, told=progress.tell, **options)
-        table = Table.read(done.checked(progress)) if claims else Table()
-    certificate = None if done.certificate is None else Certificate.read(done.certificate)
+        done = chosen.run(
+            settings, dynamics=dynamics, seeds=seeds, certify=certify, fresh=fresh, store=Store(folder),
+            progress=progress, told=progress.tell,
+        )  # fmt: skip
+        table = claims_of(chosen, done, progress) if claims else Table()
+    certificate = done.certificate if certify else None
     if out:
         done.save(out)
     if figure:
@@ -154,6 +155,7 @@ def check(
         list[str] | None, typer.Option("--only", metavar="ID", help="Check this claim; may be repeated.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
+    folder: StoreFolder = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -168,11 +170,18 @@ def check(
     from tutelage.present.checks import guarded
     from tutelage.present.progress import Progress, Within
     from tutelage.present.reproduction import Crash
+    from tutelage.store.store import Store
 
     chosen, settings = configured(paper, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
-    with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress, listening(Within(progress.tell)):
+    store = Store(folder)
+    with (
+        Progress(quiet=quiet, title=f"checking {chosen.name}") as progress,
+        listening(Within(progress.tell)),
+        stoppable(),
+        store.in_use(),
+    ):
         size: Literal["quick", "full"] = "full" if full else "quick"
         table = safe.check(settings, size=size, seeds=seeds, only=tuple(only or ()), progress=progress)
     if as_json:
@@ -192,6 +201,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and its files.")] = Path("report"),
     seeds: Seeds = 10,
     certify: Certify = False,
+    folder: StoreFolder = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -206,10 +216,11 @@ def reproduce(
     from tutelage.present.reproduce import reproduce as reproduced
     from tutelage.present.reproduction import tally
 
-    kept = "the same command begins anew, but takes up a run of minutes where it was"
-    with Progress(quiet=quiet, title="reproducing") as progress, stoppable(kept):
+    with Progress(quiet=quiet, title="reproducing") as progress, stoppable():
         size: Literal["quick", "full"] = "full" if full else "quick"
-        done = reproduced(targets or (), size=size, out=out, seeds=seeds, certify=certify, progress=progress)
+        done = reproduced(
+            targets or (), size=size, out=out, seeds=seeds, certify=certify, store=folder, progress=progress
+        )
     if as_json:
         print_json({"report": str(done.report), "ok": done.ok, "papers": [_outcome(r) for r in done.results]})
     elif not quiet:

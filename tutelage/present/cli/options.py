@@ -66,7 +66,7 @@ def writable(out: Path | None, figure: Path | None) -> None:
 def stoppable(kept: str = "what was done is kept, and the same command goes on from there") -> Iterator[None]:
     """Within it Ctrl-C stops runs at the next chunk, and what a run and its stored form disagree in is one sentence."""
     from tutelage._interrupt import gentle_signals
-    from tutelage.store.asking import Disagreement
+    from tutelage.store.fetching import Disagreement
 
     try:
         with gentle_signals():

@@ -174,11 +174,11 @@ def _draw_together(found: list["Entry"], figure: Path) -> None:
 
 def _dataset(entry: "Entry") -> "xr.Dataset":
     """The numbers of a run, or of a sweep as far as it is."""
-    from tutelage.store.stored import StoredRun
+    from tutelage.store.fetching import opened
     from tutelage.trajectory.dataset import load
 
     if entry.trouble or entry.kind == "run":
-        return StoredRun.read(entry).dataset
+        return opened(entry).dataset
     return load(entry.result)
 
 
@@ -188,15 +188,18 @@ def _about(entry: "Entry") -> dict[str, Any]:
 
 
 def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as_json: bool) -> None:
+    from tutelage import papers
     from tutelage.analysis.claims import Table
     from tutelage.present.progress import Progress
-    from tutelage.store.stored import StoredRun
+    from tutelage.store.fetching import opened as read
+    from tutelage.study.checking import claims_of
 
-    done = StoredRun.read(entry)
+    done = read(entry)
+    table = done.claims
     if check:
         with Progress(title="checking claims", quiet=as_json) as progress:
-            done.checked(progress)
-    claims = done.checked() if (entry.folder / "claims.json").is_file() else None
+            table = claims_of(papers.get(entry.spec["paper"]), done, progress)
+    claims = None if table is None else table.records()
     _show_dataset(done.dataset, _about(entry), claims, as_json)
     if claims is None and not as_json:
         typer.echo(f"\nClaims: not checked yet; `tutelage show {entry.id[:8]} --check` checks them.")

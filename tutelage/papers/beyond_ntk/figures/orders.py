@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Panel, Sheet, line
-from tutelage.experiment import flow
+from tutelage.dynamics.record import Record
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import recipe as relu_teachers
@@ -13,6 +13,7 @@ from tutelage.problem.initial import GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
+from tutelage.verbs import flow
 
 DIM, TEACHERS, RECORDS = 500, 3, 200
 OBSERVED = ("loss", "loss_order", "loss_beyond")
@@ -28,9 +29,11 @@ def committee() -> Problem:
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Both flows; nothing of `settings` enters."""
     del settings, size
-    units = flow(committee(), until=1000.0, record=RECORDS, first=0.05, observables=OBSERVED)
+    units = flow(committee(), until=1000.0, record=Record(RECORDS, first=0.05, observables=OBSERVED))
     chosen = ReluTeachersSettings(teachers=2, students=4, norm=1.0, dim=50, scale=1e-6, step=0.01, steps=4000)
-    relu = relu_teachers.run(chosen, dynamics="flow", record=RECORDS, first=0.01, observables=(*OBSERVED, *_NEEDED))
+    relu = relu_teachers.run(
+        chosen, dynamics="flow", record=Record(RECORDS, first=0.01, observables=(*OBSERVED, *_NEEDED))
+    )
     return xr.merge([_renamed(units.dataset, "committee"), _renamed(relu.dataset, "relu")])
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_rate
@@ -18,7 +19,9 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     parts = {}
     for spread in PERTURBATIONS:
         chosen = BothLayersSettings(dim=settings.dim, trains="first", scale=spread, offset=1.5, steps=60_000)
-        result = run(chosen, seeds=[0], weights=True, observables=("loss", "gradient_norm", "second"), record=600)
+        result = run(
+            chosen, seeds=[0], record=Record(600, weights=True, observables=("loss", "gradient_norm", "second"))
+        )
         parts[f"s{int(1000 * spread)}"] = result.dataset.isel(seed=0, drop=True)
     return combined(**parts)
 

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.laws import plateau_level
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -19,9 +20,9 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     modes = run(
         BothLayersSettings(**common, width=6, singular_values=VALUES, step=0.05, steps=20_000),
         seeds=5,
-        observables=("loss",),
+        record=Record(observables=("loss",)),
     )
-    lacking = run(BothLayersSettings(**common, width=5, steps=16_000), seeds=5, observables=("loss",))
+    lacking = run(BothLayersSettings(**common, width=5, steps=16_000), seeds=5, record=Record(observables=("loss",)))
     return combined(modes=modes.dataset, lacking=lacking.dataset)
 
 

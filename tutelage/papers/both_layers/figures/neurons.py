@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.figures.common import path, plane
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -16,7 +17,7 @@ OBSERVED = ("loss", "gradient_norm", "second")
 
 
 def _trajectory(settings: BothLayersSettings, seed: int = 0, record: int = 300) -> xr.Dataset:
-    result = run(settings, seeds=[seed], weights=True, observables=OBSERVED, record=record)
+    result = run(settings, seeds=[seed], record=Record(record, weights=True, observables=OBSERVED))
     return result.dataset.isel(seed=0, drop=True)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.recipe import run, target_matrix
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -16,7 +17,7 @@ def compute(settings: BothLayersSettings, size: Size, *, outputs: int) -> xr.Dat
     chosen = BothLayersSettings(
         dim=settings.dim, outputs=outputs, width=2 * outputs, init="xavier", scale=1e-8, steps=2000
     )
-    result = run(chosen, seeds=[0], weights=True, observables=("loss", "gradient_norm"), record=250)
+    result = run(chosen, seeds=[0], record=Record(250, weights=True, observables=("loss", "gradient_norm")))
     data = result.dataset.isel(seed=0, drop=True)
     first, second = data["weights_first"].values[-1], data["weights_second"].values[-1]
     target = np.pad(target_matrix(chosen), ((0, 0), (0, first.shape[1] - outputs)))

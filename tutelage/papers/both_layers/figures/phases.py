@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.reduced import paper_alignment_steps, paper_growth_steps
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -16,7 +17,7 @@ SCALES_TRIED = tuple(10.0**-p for p in (2, 3, 4, 6, 8, 10, 12))
 def compute_3(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     chosen = BothLayersSettings(dim=settings.dim, scale=SCALE, step=STEP, steps=400)
     result = run(chosen, seeds=[0])
-    times = {phase["name"]: phase["end"] for phase in result.phases}
+    times = {phase.name: phase.end for phase in result.phases}
     attrs = {f"end_of_{name}": value for name, value in times.items()}
     return result.dataset.isel(seed=0, drop=True).assign_attrs(attrs)
 
@@ -63,10 +64,10 @@ def compute_scales(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     rows = []
     for scale in SCALES_TRIED:
         chosen = BothLayersSettings(dim=10**9, scale=scale, step=STEP, steps=800)
-        rows.append(run(chosen, seeds=seeds, observables=("loss", "second", "overlap_angle")).phases)
+        rows.append(run(chosen, seeds=seeds, record=Record(observables=("loss", "second", "overlap_angle"))).phases)
     columns = {}
     for name in ("alignment", "growth"):
-        found = [[(p["end"], p["predicted"]) for p in row if p["name"] == name] for row in rows]
+        found = [[(p.end, p.predicted) for p in row if p.name == name] for row in rows]
         table = np.array([f + [(np.nan, np.nan)] * (seeds - len(f)) for f in found], float)
         columns[f"{name}_observed"] = (("scale", "seed"), table[:, :, 0])
         columns[f"{name}_predicted"] = (("scale", "seed"), table[:, :, 1])

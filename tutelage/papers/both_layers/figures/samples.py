@@ -5,6 +5,7 @@ import xarray as xr
 
 from tutelage.analysis.claims import binomial_interval
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Figure, Size
@@ -26,7 +27,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     for i, dim in enumerate(dims):
         for j, ratio in enumerate(ratios):
             chosen = BothLayersSettings(dim=dim, scale=1e-3, steps=6000, samples=int(ratio * dim))
-            result = run(chosen, seeds=seeds, observables=("loss",), record=[0, 6000])
+            result = run(chosen, seeds=seeds, record=Record([0, 6000], observables=("loss",)))
             final = distance(
                 np.asarray(result.final.first), np.asarray(result.final.second), np.asarray(result.teacher.first)
             )

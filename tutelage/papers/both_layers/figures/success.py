@@ -5,6 +5,7 @@ import xarray as xr
 
 from tutelage.analysis.claims import binomial_interval
 from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.laws import success_law
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -21,7 +22,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
     reached, ours, theirs = [], [], []
     for width in widths:
         chosen = BothLayersSettings(dim=settings.dim, width=width, init="xavier", scale=1e-8, steps=1500)
-        result = run(chosen, seeds=trials, observables=("loss",), record=[0, 1500])
+        result = run(chosen, seeds=trials, record=Record([0, 1500], observables=("loss",)))
         second, first = np.asarray(result.start.second)[..., 0], np.asarray(result.start.first)
         reached.append(result.last("loss").values < 1e-6)
         ours.append(both_signs(growing_modes(second, first, np.asarray(result.teacher.first)[0])))

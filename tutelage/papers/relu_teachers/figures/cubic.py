@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.dynamics.record import Record, Stop
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest
@@ -49,8 +50,10 @@ def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
     """Twenty thousand updates of SGD and of descent on the population loss; flows to a large time."""
     chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG)
     # What Figures 2 and 3 record, so that the compiled program is theirs.
-    sgd = run(chosen, seeds=SEEDS[size], dtype="float32", record=250, observables=OBSERVED).dataset
-    descent = run(chosen, seeds=1, dynamics="descent", record=250, observables=("loss", "gradient_norm")).dataset
+    sgd = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(250, observables=OBSERVED)).dataset
+    descent = run(
+        chosen, seeds=1, dynamics="descent", record=Record(250, observables=("loss", "gradient_norm"))
+    ).dataset
     flows = xr.concat([_flow(case) for case in CASES[size]], "case")
     about = LONG | {"batch": settings.batch, "dim": settings.dim, "norm": settings.norm}
     trained = {"sgd": sgd[["loss", "gradient_norm"]], "descent": descent[["loss", "gradient_norm"]]}
@@ -74,11 +77,9 @@ def _flow(case: Case) -> xr.Dataset:
     result = run(
         chosen,
         dynamics="flow",
-        first=FIRST,
-        record=RECORDS,
-        observables=("loss", "gradient_norm"),
         solver="stiff",
-        stop_gradient=0.0,
+        record=Record(RECORDS, first=FIRST, observables=("loss", "gradient_norm")),
+        stop=Stop(gradient=0.0),
     )
     data = result.dataset.isel(seed=0, drop=True)
     final = result.final.first[0]

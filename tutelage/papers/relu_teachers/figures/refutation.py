@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import assumptions
@@ -62,7 +63,7 @@ def _case(case: Case) -> xr.Dataset:
         step=case.until,
         steps=1,
     )
-    result = run(chosen, dynamics="flow", observables=OBSERVED, record=RECORDS, solver="explicit")
+    result = run(chosen, dynamics="flow", solver="explicit", record=Record(RECORDS, observables=OBSERVED))
     data = result.dataset.isel(seed=0, drop=True)
     angle = measures.home_angles(data).transpose("time", "student")
     time = data["time"].values

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.phases import SEPARATED
@@ -36,7 +37,7 @@ def _flow(scale: float) -> xr.Dataset:
     )
     # The same recorded times for all scales: dense where the small norms grow, and on the plateau.
     times = np.concatenate([np.geomspace(1e-18, 0.1, RECORDS // 2), np.linspace(0.1, UNTIL, RECORDS // 2)[1:]])
-    data = run(chosen, dynamics="flow", record=times, observables=OBSERVED, solver="explicit").dataset.isel(
+    data = run(chosen, dynamics="flow", solver="explicit", record=Record(times, observables=OBSERVED)).dataset.isel(
         seed=0, drop=True
     )
     return xr.Dataset(

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -75,7 +76,7 @@ def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) 
         step=case.eta,
         init=init,
     )
-    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=RECORDS, observables=OBSERVED)
+    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=OBSERVED))
     data = result.dataset
     share = data["first_norm"] * case.students / (case.teachers * settings.norm)
     columns = {
@@ -97,7 +98,7 @@ def _spread(name: str, values: xr.DataArray, text: str) -> dict[str, xr.DataArra
 def _ends(result: Run, eta: float) -> dict[str, Any]:
     """When phases end, in updates, seed by seed; nan if they do not."""
     seeds = [int(seed) for seed in result.dataset["seed"].values]
-    table = {(row["name"], int(row["seed"])): row["end"] / eta for row in result.phases}
+    table = {(phase.name, phase.seed): phase.end / eta for phase in result.phases}
     return {
         f"{key}_end": ("seed", np.array([table.get((name, seed), np.nan) for seed in seeds]))
         for key, name in ENDS.items()

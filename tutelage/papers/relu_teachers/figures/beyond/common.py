@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.analysis.panels import Series, line
+from tutelage.dynamics.record import Record, Stop
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -45,10 +46,8 @@ def trained(
         seeds=seeds or SEEDS[size],
         dynamics="descent",
         schedule=growing,
-        record=_updates(updates),
-        observables=OBSERVED,
-        stop_loss=1e-5 if decided else 0.0,
-        stop_gradient=1e-6 if decided else 1e-14,
+        record=Record(_updates(updates), observables=OBSERVED),
+        stop=Stop(loss=1e-5 if decided else 0.0, gradient=1e-6 if decided else 1e-14),
     )
 
 

@@ -55,8 +55,11 @@ def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...
 def _escape(result: Run) -> xr.Dataset:
     """What the students do as one, and when they part: measured, and predicted where the plateau begins."""
     data = result.dataset
-    found = {row["seed"]: row for row in result.phases if row["name"] == "escape"}
-    times = [[found[s][name] if s in found else math.nan for s in data["seed"].values] for name in ("end", "predicted")]
+    found = {phase.seed: phase for phase in result.phases if phase.name == "escape"}
+    times = [
+        [getattr(found[s], name) if s in found else math.nan for s in data["seed"].values]
+        for name in ("end", "predicted")
+    ]
     return xr.Dataset(
         {
             "loss": data["loss"],

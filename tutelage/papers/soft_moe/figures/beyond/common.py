@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage.analysis.panels import Series, line
 from tutelage.dynamics.events import Crossings, Event
+from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
-from tutelage.experiment import flow
 from tutelage.oracle.mixture import units
 from tutelage.papers.soft_moe.events import ANNIHILATED, RECOVERED
 from tutelage.papers.soft_moe.matching import Matching
@@ -19,6 +19,7 @@ from tutelage.papers.soft_moe.races import Start
 from tutelage.papers.soft_moe.recipe import problem
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.result import Run
+from tutelage.verbs import flow
 
 OBSERVED = (
     "loss",
@@ -46,10 +47,12 @@ def changed(settings: SoftMoeSettings, **values: Any) -> SoftMoeSettings:
     return SoftMoeSettings(**settings.model_dump() | values)
 
 
-def flows(settings: SoftMoeSettings, seeds: int, until: float, record: ArrayLike, **options: Any) -> Run:
+def flows(
+    settings: SoftMoeSettings, seeds: int, until: float, at: ArrayLike, events: tuple[Event, ...] | None = None
+) -> Run:
     """Flows with what this gallery looks at, and no more: a lean program compiles sooner."""
-    options = {"observables": OBSERVED, "crossings": (MET,)} | options
-    return flow(problem(settings), until=until, seeds=seeds, record=record, **options)
+    record = Record(at, observables=OBSERVED, crossings=(MET,), events=events)
+    return flow(problem(settings), until=until, seeds=seeds, record=record)
 
 
 def starts(settings: SoftMoeSettings, seeds: int) -> list[Start]:

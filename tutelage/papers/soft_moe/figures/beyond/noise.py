@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, averaged, cancelled, changed, flows
@@ -34,8 +35,13 @@ def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     rows = {FLOW: _traces(flows(base, seeds, UNTIL[size], times).dataset)}
     for step, batch in DIALS[size]:
         chosen = changed(base, step=step, batch=batch)
-        noisy = run(chosen, seeds=seeds, dynamics="sgd", record=np.round(times / step), observables=OBSERVED,
-                    dtype="float32", crossings=())  # fmt: skip
+        noisy = run(
+            chosen,
+            seeds=seeds,
+            dynamics="sgd",
+            dtype="float32",
+            record=Record(np.round(times / step), observables=OBSERVED, crossings=()),
+        )
         rows[f"{batch}, {step:g}"] = _traces(noisy.dataset).assign_coords(time=times)
     dials = [0.0, *(step / batch for step, batch in DIALS[size])]
     joined = xr.concat(rows.values(), "dial").assign_coords(dial=list(rows))

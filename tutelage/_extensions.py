@@ -1,0 +1,19 @@
+"""What later layers add to a run, by name: a run can draw itself, and no result needs to know how.
+
+Each is loaded when it is first used, so that a run without pictures needs no matplotlib.
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+_HOMES = {
+    "plot": ("tutelage.present.notebook", "plot"),
+    "html": ("tutelage.present.notebook", "html"),
+}
+
+
+def extension(name: str) -> Callable[..., Any]:
+    """The function of that name."""
+    module, function = _HOMES[name]
+    return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]

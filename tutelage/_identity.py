@@ -1,0 +1,237 @@
+"""What tells one thing that was asked for from another: a canonical description, and a short name made from it.
+
+A run, its checkpoint, a cell of a sweep and a measure are all named by it. Values count by their content, arrays by
+their bytes, objects by their class, its `revision` and their fields, and functions by their source and by all that
+they refer to. What cannot be described is refused.
+"""
+
+import ast
+import dataclasses
+import enum
+import functools
+import hashlib
+import inspect
+import json
+import textwrap
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from tutelage._errors import BadInput
+
+LENGTH = 16
+
+
+def digest(plain: Any) -> str:
+    """A name of sixteen hexadecimal digits for anything that is JSON; equal values have equal names."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def identity(*things: Any) -> str:
+    """The name of things that were asked for.
+
+    ```python
+    >>> from tutelage._identity import identity
+    >>> [one, same, other] = [lambda run, factor=factor: run.loss * factor for factor in (1, 1, 2)]
+    >>> identity(one) == identity(same), identity(one) == identity(other)
+    (True, False)
+
+    ```
+    """
+    return digest([described(thing) for thing in things])
+
+
+def described(thing: Any) -> Any:
+    """The thing as JSON: numbers, texts, lists and dictionaries, with everything in it that makes a difference.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage._identity import described
+    >>> described(tt.Truncation(caps=(2.0,)))
+    {'is': 'tutelage.dynamics.descent.Truncation', 'caps': [2.0], 'ends': []}
+
+    ```
+    """
+    return _Describer().describe(thing)
+
+
+class _Describer:
+    """One description in the making; `seen` are functions and objects that are being described already."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, int] = {}
+        self.home: str | None = None
+
+    def describe(self, thing: Any) -> Any:
+        if thing is None or isinstance(thing, (bool, int, str)):
+            return thing if not isinstance(thing, enum.Enum) else [_name(type(thing)), thing.name]
+        if isinstance(thing, float):
+            return thing if np.isfinite(thing) else repr(thing)
+        if isinstance(thing, (complex, bytes, PurePath)):
+            return repr(thing)
+        if isinstance(thing, enum.Enum):
+            return [_name(type(thing)), thing.name]
+        if isinstance(thing, np.generic) or hasattr(thing, "__array__"):
+            return _array(np.asarray(thing))
+        if id(thing) in self.seen:
+            return {"again": self.seen[id(thing)]}
+        self.seen[id(thing)] = len(self.seen)
+        found = self._described(thing)
+        if isinstance(thing, (list, tuple, dict, set, frozenset)):
+            del self.seen[id(thing)]  # a temporary container may leave its id to another
+        return found
+
+    def _described(self, thing: Any) -> Any:
+        if isinstance(thing, tuple) and hasattr(thing, "_fields"):
+            return {"is": _name(type(thing)), **{name: self.describe(getattr(thing, name)) for name in thing._fields}}
+        if isinstance(thing, (list, tuple)):
+            return [self.describe(each) for each in thing]
+        if isinstance(thing, (set, frozenset)):
+            return sorted((self.describe(each) for each in thing), key=repr)
+        if isinstance(thing, Mapping):
+            return {"map": [[self.describe(key), self.describe(value)] for key, value in thing.items()]}
+        if isinstance(thing, types.ModuleType):
+            return {"module": thing.__name__}
+        if isinstance(thing, type):
+            return {"class": _name(thing)}
+        if isinstance(thing, functools.partial):
+            return {"partial": [self.describe(part) for part in (thing.func, thing.args, thing.keywords)]}
+        if isinstance(thing, types.MethodType):
+            return {"method": thing.__func__.__qualname__, "of": self.describe(thing.__self__)}
+        if inspect.isfunction(thing):
+            return self._function(thing)
+        if inspect.isbuiltin(thing) or isinstance(thing, np.ufunc):
+            return {"builtin": getattr(thing, "__qualname__", thing.__name__)}
+        return self._object(thing)
+
+    def _object(self, thing: Any) -> Any:
+        kind = type(thing)
+        wrapped = getattr(thing, "__wrapped__", None)
+        if callable(wrapped):  # a compiled or cached function
+            return {"wrapped": self.describe(wrapped)}
+        facts = _fields(thing)
+        if facts is None:
+            raise BadInput(
+                f"A {_name(kind)} cannot be told from another of its kind, so that no run with it can be named; pass "
+                "plain values, arrays, dataclasses or functions in its place."
+            )
+        revision = {"revision": kind.revision} if isinstance(getattr(kind, "revision", None), int) else {}
+        called = {} if _known(kind) or not callable(thing) else {"call": self.describe(kind.__call__)}
+        return {
+            "is": _name(kind),
+            **revision,
+            **called,
+            **{name: self.describe(value) for name, value in facts.items()},
+        }
+
+    def _function(self, function: Any) -> Any:
+        home = self.home
+        if home is not None and function.__module__ != home and function.__closure__ is None:
+            return {"function": f"{function.__module__}.{function.__qualname__}"}
+        self.home = home or function.__module__
+        try:
+            facts = {
+                "source": _source(function),
+                "defaults": self.describe(function.__defaults__),
+                "keywords": self.describe(function.__kwdefaults__),
+                "outside": [[name, self._outside(value)] for name, value in _outside(function)],
+            }
+        finally:
+            self.home = home
+        return {"function": function.__qualname__, **facts}
+
+    def _outside(self, value: Any) -> Any:
+        """What a function refers to; a helper of another module counts by its name."""
+        try:
+            return self.describe(value)
+        except BadInput:
+            return {"is": _name(type(value))}
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _known(kind: type) -> bool:
+    """Whether a class is of this package, whose code counts by revisions."""
+    return kind.__module__.partition(".")[0] == "tutelage"
+
+
+def _array(array: np.ndarray) -> Any:
+    if array.ndim == 0 and array.dtype.kind in "fiub":
+        value = array.item()
+        return value if not isinstance(value, float) or np.isfinite(value) else repr(value)
+    if array.dtype == object:
+        raise BadInput("An array of Python objects cannot be told from another, so that no run with it can be named.")
+    content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[: 2 * LENGTH]
+    return {"array": str(array.dtype), "shape": list(array.shape), "content": content}
+
+
+def _fields(thing: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass (of those that are compared), or the values of an object; None if it has neither."""
+    if dataclasses.is_dataclass(thing):
+        return {each.name: getattr(thing, each.name) for each in dataclasses.fields(thing) if each.compare}
+    if hasattr(thing, "model_dump"):
+        return dict(thing.model_dump())
+    own = getattr(thing, "__dict__", None)
+    return dict(own) if isinstance(own, dict) else None
+
+
+def _source(function: Any) -> str:
+    """The function as it is written, without its name, its place and its comments; its instructions if nobody knows.
+
+    Source text outlives a new Python; instructions do not.
+    """
+    node = _node(function)
+    if node is None:
+        return hashlib.sha256(repr(_instructions(function.__code__)).encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(ast.dump(node, include_attributes=False).encode()).hexdigest()[:LENGTH]
+
+
+def _node(function: Any) -> ast.AST | None:
+    """The syntax of a function; None if its text is not at hand, or holds several that it might be."""
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(text)
+    except (OSError, TypeError, SyntaxError):
+        return None
+    wanted = ast.Lambda if function.__name__ == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [node for node in ast.walk(tree) if isinstance(node, wanted)]
+    if wanted is not ast.Lambda:
+        return found[0] if found else None
+    return found[0] if len(found) == 1 else None
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code, and that of the functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _instructions(code: types.CodeType) -> list[Any]:
+    """Without the lines and the file that they come from."""
+    constants = [
+        sorted(map(repr, each)) if isinstance(each, frozenset) else repr(each)
+        for part in _codes(code)
+        for each in part.co_consts
+        if not isinstance(each, types.CodeType)
+    ]
+    return [[part.co_code.hex(), part.co_names, part.co_varnames] for part in _codes(code)] + constants
+
+
+def _outside(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Names that a function takes from around it, with what they stand for now."""
+    inner: Any = function
+    for name, cell in zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not yet bound
+            yield name, None
+    names = {name for code in _codes(inner.__code__) for name in code.co_names}
+    yield from ((name, inner.__globals__[name]) for name in sorted(names) if name in inner.__globals__)

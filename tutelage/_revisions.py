@@ -1,0 +1,33 @@
+"""Revisions of whatever produces numbers, in one place that needs no JAX.
+
+A number here is raised with every change of the numbers that the thing gives for the same question. It is part of the
+name of a stored run, so that what an older revision computed is shown as such and never read as new.
+`tests/test_revisions.py` compares numbers with those recorded for these revisions, and says what to raise.
+"""
+
+REVISIONS = {
+    "loop": 1,
+    "descent": 1,
+    "flow": 1,
+    "sgd": 1,
+    "TwoLayer": 1,
+    "Mixture": 1,
+    "both_layers": 1,
+    "soft_moe": 1,
+    "cluster_moe": 1,
+    "relu_teachers": 1,
+    "beyond_ntk": 1,
+}
+
+
+def outdated(revisions: dict[str, int]) -> dict[str, int]:
+    """Those that are no longer the present ones.
+
+    ```python
+    >>> from tutelage._revisions import outdated
+    >>> outdated({"loop": 0, "a dynamics of one's own": 3})
+    {'loop': 0}
+
+    ```
+    """
+    return {name: number for name, number in revisions.items() if REVISIONS.get(name, number) != number}

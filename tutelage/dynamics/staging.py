@@ -1,0 +1,65 @@
+"""Where all seeds of a run begin, and the loss that they descend: on the population, or on samples."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tutelage._errors import BadInput, positive
+from tutelage.dynamics.base import AbstractStep, Prepared
+from tutelage.dynamics.random import keys_of
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.empirical import draw, empirical
+from tutelage.oracle.population import population
+from tutelage.problem.problem import Problem, Start
+from tutelage.problem.trees import Tree
+
+Data = int | tuple[ArrayLike, ArrayLike] | None
+"""None for the exact population loss; a number of samples to draw for each seed; or arrays `(x, y)`."""
+
+
+def staged(
+    step: AbstractStep, problem: Problem, seeds: list[int], data: Data = None, start: Start | None = None
+) -> Prepared:
+    """The step on the population or on samples, from the problem's own starts or from a given one."""
+    if start is not None and data is not None and start.teacher.first.shape[-1] != problem.inputs.dim:
+        raise BadInput(
+            "A stage on samples needs weights with all their dim entries, but the stage before it ran in a frame of "
+            f"{start.teacher.first.shape[-1]} coordinates; give that one data as well."
+        )
+    begin = begun([problem.begin(seed, full=data is not None) for seed in seeds]) if start is None else start
+    oracle, batched = loss_of(problem, begin, seeds, data)
+    return Prepared(step, oracle, batched, begin.teacher, begin.student, keys_of(seeds))
+
+
+def begun(starts: list[Start]) -> Start:
+    """Starts of single seeds as one, students with a leading seed axis; the teacher is the same for all."""
+    return Start(jax.tree.map(jnp.asarray, starts[0].teacher), stacked([start.student for start in starts]))
+
+
+def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tuple[AbstractOracle, bool]:
+    """The oracle, and whether each seed has its own."""
+    if data is None:
+        return population(problem, start.teacher), False
+    if isinstance(data, int):
+        positive("data", data)
+        teacher: Any = jax.tree.map(np.asarray, start.teacher)
+        return stacked([draw(problem, teacher, data, seed) for seed in seeds]), True
+    x, y = (np.asarray(part, float) for part in data)
+    if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
+        raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")
+    return empirical(problem, x, y), False
+
+
+def stacked(trees: list[Tree]) -> Tree:
+    """Equal trees to one with a leading seed axis."""
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+
+
+def samples_of(data: Data) -> int:
+    """How many samples there are; 0 for the population."""
+    if data is None:
+        return 0
+    return data if isinstance(data, int) else len(np.asarray(data[1]))

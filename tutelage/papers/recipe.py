@@ -1,0 +1,128 @@
+"""From the settings of a paper to a run: what to learn, how to move, what to record, and what to say of it."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from tutelage._errors import BadInput
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.driver import Progress
+from tutelage.dynamics.record import Record, Stop, When, recorded
+from tutelage.problem.problem import AbstractProblem
+from tutelage.store.store import Store
+from tutelage.trajectory.asked import Asked, Stage, seed_list
+from tutelage.trajectory.findings import Phase
+from tutelage.trajectory.result import Run
+from tutelage.verbs import Seeds, ask
+
+Move = AbstractDynamics | Sequence[Stage]
+
+
+class Settings(pydantic.BaseModel):
+    """Base of every paper's settings: unknown names are refused, values are frozen."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _plain_record(settings: Any, dynamics: str) -> Record:
+    return Record()
+
+
+def _no_phases(run: Run, settings: Any) -> Iterable[Phase]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an experiment is run.
+
+    - `problem(settings)`: what is to be learned.
+    - `plan(settings, dynamics)`: how to move, by one of the `dynamics`; the first is taken if none is asked for.
+    - `record(settings, dynamics)`: what to record unless asked otherwise.
+    - `phases(run, settings)`: the phases found in a run; `complete(run, settings)`: whatever else is said of it.
+    """
+
+    name: str
+    settings: type[Settings]
+    problem: Callable[[Any], AbstractProblem]
+    plan: Callable[[Any, str], Move]
+    dynamics: tuple[str, ...] = ("descent", "flow")
+    record: Callable[[Any, str], Record] = _plain_record
+    phases: Callable[[Run, Any], Iterable[Phase]] = _no_phases
+    complete: Callable[[Run, Any], Run] | None = None
+
+    def run(
+        self,
+        settings: Settings | None = None,
+        *,
+        dynamics: str | None = None,
+        seeds: Seeds = 1,
+        record: Record | When | None = None,
+        stop: Stop | None = None,
+        certify: bool = False,
+        store: Store | str | Path | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+        progress: Progress | None = None,
+        told: Callable[[str], None] | None = None,
+        fresh: bool = False,
+        **changes: Any,
+    ) -> Run:
+        """Run the experiment. Arguments are those of `tutelage.run`; `changes` are fields of the dynamics.
+
+        - `told`: is told in words what the store does; `fresh`: compute it even if the store has it.
+        """
+        asked = self.asked(settings, dynamics=dynamics, seeds=seeds, record=record, stop=stop, **changes)
+        chosen = settings or self.settings()
+        return ask(
+            asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress, told=told, fresh=fresh,
+            finish=lambda run: self._finished(run, chosen),
+        )  # fmt: skip
+
+    def asked(
+        self,
+        settings: Settings | None = None,
+        *,
+        dynamics: str | None = None,
+        seeds: Seeds = 1,
+        record: Record | When | None = None,
+        stop: Stop | None = None,
+        **changes: Any,
+    ) -> Asked:
+        """All that such a run is asked for."""
+        chosen, name = settings or self.settings(), self.known(dynamics)
+        wanted = recorded(record).over(self.record(chosen, name))
+        words = {"paper": self.name, "settings": chosen.model_dump(mode="json"), "dynamics": name}
+        return Asked(
+            self.problem(chosen), self._plan(chosen, name, changes), seed_list(seeds), wanted, stop or Stop(),
+            about=words | {"revision": REVISIONS.get(self.name, 1)},
+        )  # fmt: skip
+
+    def known(self, dynamics: str | None) -> str:
+        """One of the dynamics, the first if None; another is refused."""
+        chosen = self.dynamics[0] if dynamics is None else dynamics
+        if chosen not in self.dynamics:
+            names = " and ".join(filter(None, (", ".join(self.dynamics[:-1]), self.dynamics[-1])))
+            raise BadInput(f"{self.name} knows the dynamics {names}, but {chosen!r} was asked for; choose one of them.")
+        return chosen
+
+    def _plan(self, settings: Settings, dynamics: str, changes: dict[str, Any]) -> AbstractDynamics | tuple[Stage, ...]:
+        plan = self.plan(settings, dynamics)
+        if not changes:
+            return plan if isinstance(plan, AbstractDynamics) else tuple(plan)
+        known = [each.name for each in dataclasses.fields(plan)] if dataclasses.is_dataclass(plan) else []
+        for name in changes:
+            if name not in known:
+                raise BadInput(f"{self.name}: a run by {dynamics} has no option {name!r}; it has {', '.join(known)}.")
+        return dataclasses.replace(plan, **changes)  # type: ignore[type-var, return-value]
+
+    def _finished(self, run: Run, settings: Settings) -> Run:
+        about = {"paper": self.name, "paper_settings": settings.model_dump_json()}
+        done = dataclasses.replace(run, dataset=run.dataset.assign_attrs(about))
+        done = done.said(phases=self.phases(done, settings))
+        return self.complete(done, settings) if self.complete else done

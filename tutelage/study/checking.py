@@ -1,0 +1,20 @@
+"""The claims of a paper at the settings of a stored run: read, or checked when first asked for."""
+
+import json
+from collections.abc import Callable
+
+from tutelage.papers.paper import Paper
+from tutelage.store.fetching import write_claims
+from tutelage.trajectory.findings import Table
+from tutelage.trajectory.result import Run
+
+
+def claims_of(paper: Paper, run: Run, progress: Callable[[str, int, int], None] | None = None) -> Table:
+    """The checked claims; beside a stored run they are kept."""
+    if run.claims is not None:
+        return run.claims
+    settings = paper.configure(json.loads(run.dataset.attrs["paper_settings"]))
+    table = paper.check(settings, seeds=run.dataset.sizes["seed"], progress=progress)
+    if run.entry is not None:
+        write_claims(run.entry, table)
+    return table

@@ -1,0 +1,128 @@
+"""All that a run is asked for, and its name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tutelage._errors import BadInput
+from tutelage._identity import described, digest
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.record import Record, Stop
+from tutelage.problem.problem import AbstractProblem, Start
+
+if TYPE_CHECKING:
+    from tutelage.trajectory.result import Run
+
+SCHEMA = 2
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What one stage of a run gives to the next: a problem, and where its students begin.
+
+    `start`: the teacher, and the students with a leading seed axis, in common coordinates; None for a start of the
+    problem's own. `runs`: the stages that are over, by name.
+    """
+
+    problem: AbstractProblem
+    seeds: tuple[int, ...]
+    start: Start | None = None
+    runs: dict[str, "Run"] = field(default_factory=dict)
+
+    def changed(self, **changes: Any) -> "Handover":
+        """The same with another problem or start."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a run: a dynamics, and what changes before it begins.
+
+    - `enter(handover)`: takes what the stage before left and returns what this one begins from, a `Handover` with
+      another problem (a new teacher, a pruned student, another router, fewer layers that train) or another start
+      (weights drawn anew, flipped or scaled). Without it training goes on as it was.
+    - `record`, `stop`: of this stage; those of the run if None.
+
+    ```python
+    >>> import jax, tutelage as tt
+    >>> def halved(handover):
+    ...     teacher, student = handover.start
+    ...     return handover.changed(start=tt.Start(teacher, jax.tree.map(lambda leaf: leaf / 2, student)))
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**6),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    ... )
+    >>> stages = [tt.Stage("fast", tt.Descent(step=0.5, steps=20)), tt.Stage("slow", tt.Flow(until=3.0), halved)]
+    >>> run = tt.run(problem, stages, seeds=2)
+    >>> list(run.stages), bool((run.stages["slow"].loss[:, 0] > run.stages["fast"].last("loss")).all())
+    (['fast', 'slow'], True)
+
+    ```
+    """
+
+    name: str
+    dynamics: AbstractDynamics
+    enter: Callable[[Handover], Handover] | None = None
+    record: Record | None = None
+    stop: Stop | None = None
+
+
+Plan = AbstractDynamics | tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is asked for. Two that are asked alike are the same run, wherever and whenever they are computed."""
+
+    problem: AbstractProblem
+    plan: Plan
+    seeds: tuple[int, ...]
+    record: Record = Record()
+    stop: Stop = Stop()
+    start: Start | None = None
+    about: dict[str, Any] = field(default_factory=dict, compare=False)
+    """Words for listings, which make no difference: a paper, its settings, its dynamics."""
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise BadInput("seeds is empty, but at least one seed is needed.")
+        if isinstance(self.plan, tuple):
+            names = [stage.name for stage in self.plan]
+            if not names or len(set(names)) < len(names):
+                raise BadInput(f"The stages {names} of a run must be at least one, each with its own name.")
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """Everything that makes a difference, as JSON."""
+        parts = {name: getattr(self, name) for name in ("problem", "plan", "seeds", "record", "stop", "start")}
+        asked = {name: described(part) for name, part in parts.items()}
+        return {"schema": SCHEMA, "revisions": self.revisions, **asked}
+
+    @property
+    def revisions(self) -> dict[str, int]:
+        """Of all that produces its numbers."""
+        stages = self.plan if isinstance(self.plan, tuple) else (Stage("", self.plan),)
+        kind = type(getattr(self.problem, "student", self.problem)).__name__
+        moves = {stage.dynamics.name: stage.dynamics.revision for stage in stages}
+        return {"loop": REVISIONS["loop"], kind: REVISIONS.get(kind, 1)} | moves
+
+    @cached_property
+    def identity(self) -> str:
+        """Sixteen hexadecimal digits that name it."""
+        return digest(self.description)
+
+    @property
+    def label(self) -> str:
+        """The dynamics in a word."""
+        return self.plan.name if isinstance(self.plan, AbstractDynamics) else "stages"
+
+
+def seed_list(seeds: Any) -> tuple[int, ...]:
+    """Seeds 0, 1, ... from how many there are, or the seeds themselves."""
+    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
+    if not numbers:
+        raise BadInput(f"seeds is {seeds!r}, but at least one seed is needed.")
+    return numbers

@@ -1,0 +1,230 @@
+"""What can be said of a run, as plain data: phases, certificates, and claims with their verdicts."""
+
+import enum
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed interval with its confidence level."""
+
+    low: float
+    high: float
+    level: float = 0.99
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A straight line through a window of records: its slope, standard error, interval, and the window.
+
+    The standard error is that of least squares for independent noise and, added in quadrature, half the range
+    of the slopes of the window's three thirds as far as noise does not explain it: a trajectory is never quite
+    straight, and the bend limits what the slope can mean.
+    """
+
+    slope: float
+    error: float
+    interval: Interval
+    start: float
+    end: float
+    points: int
+    residual: float
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A named stretch of one seed's trajectory; `predicted` and `uncertainty` are those of its `end`."""
+
+    name: str
+    start: float
+    end: float
+    description: str = ""
+    predicted: float | None = None
+    uncertainty: float | None = None
+    seed: int = 0
+    fit: Fit | None = None
+
+    def record(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON, with `error = end - predicted` where there is a prediction."""
+        return asdict(self) | {"error": None if self.predicted is None else self.end - self.predicted}
+
+    @classmethod
+    def read(cls, record: dict[str, Any]) -> "Phase":
+        """From its record."""
+        parts = {each.name: record[each.name] for each in fields(cls)}
+        fit = parts["fit"]
+        return cls(**parts | {"fit": None if fit is None else Fit(**fit | {"interval": Interval(**fit["interval"])})})
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number looked at twice. They agree when `difference` is at most `tolerance`."""
+
+    what: str
+    route: str
+    reported: float
+    independent: float
+    difference: float
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.difference <= self.tolerance)  # nan does not agree
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All checks of a run."""
+
+    rows: tuple[Check, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.rows) and all(row.agrees for row in self.rows)
+
+    @property
+    def sentence(self) -> str:
+        bad = [row for row in self.rows if not row.agrees]
+        if not self.rows:
+            return "Nothing could be checked."
+        if not bad:
+            used = ", ".join(dict.fromkeys(row.route for row in self.rows))
+            return f"All {len(self.rows)} checks agree ({used})."
+        worst = bad[0]
+        return (
+            f"{len(bad)} of {len(self.rows)} checks disagree; first, {worst.what} ({worst.route}): reported "
+            f"{worst.reported:.10g}, found {worst.independent:.10g}, allowed difference {worst.tolerance:.1e}."
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Plain dictionaries, ready for JSON (a number that is not finite becomes None)."""
+        rows = [asdict(row) | {"agrees": row.agrees} for row in self.rows]
+        finite = lambda v: None if isinstance(v, float) and not np.isfinite(v) else v  # noqa: E731
+        return [{name: finite(entry) for name, entry in row.items()} for row in rows]
+
+    @classmethod
+    def read(cls, records: list[dict[str, Any]]) -> "Certificate":
+        """From its records (None is nan again); they hold no notes."""
+        known = [each.name for each in fields(Check)]
+        number: Callable[[Any], Any] = lambda v: np.nan if v is None else v  # noqa: E731
+        return cls(tuple(Check(**{name: number(record[name]) for name in known}) for record in records))
+
+
+class Verdict(enum.StrEnum):
+    """The outcome of checking a claim. There is no default: every check must say one."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_APPLICABLE = "not applicable"
+    NOT_REACHED = "not reached"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check saw: `measured` beside `bound`, on how many seeds, and why in a sentence."""
+
+    verdict: Verdict
+    measured: float | None = None
+    bound: float | None = None
+    relation: str = "<="
+    seeds: int = 0
+    successes: int | None = None
+    interval: Interval | None = None
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        # A measurement that is not a number supports no verdict but its own failure.
+        if self.measured is not None and np.isnan(self.measured) and self.verdict is Verdict.HOLDS:
+            object.__setattr__(self, "verdict", Verdict.FAILS)
+            object.__setattr__(self, "detail", f"The measured value is not a number. {self.detail}".strip())
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One checkable statement.
+
+    - `id`, `where`: its name in the tables, and the place in the paper.
+    - `statement`: the predicate in words; `setting`: in what situation it is claimed.
+    - `check`: takes the evidence a paper has gathered and returns a `Finding`.
+    - `ours`: it is not in the paper but new here. `must_hold`: the software is wrong if it fails.
+    - `expected`: the verdict known from earlier measurements, shown beside the new one; it never changes the verdict.
+    """
+
+    id: str
+    where: str
+    statement: str
+    setting: str
+    check: Callable[[Any], Finding]
+    ours: bool = False
+    must_hold: bool = True
+    expected: Verdict = Verdict.HOLDS
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A claim together with what was found."""
+
+    claim: Claim
+    finding: Finding
+    seconds: float = 0.0
+
+    @property
+    def broken(self) -> bool:
+        """A claim that must hold was measured to fail."""
+        return self.claim.must_hold and self.finding.verdict is Verdict.FAILS
+
+    def record(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        claim = {k: getattr(self.claim, k) for k in ("id", "where", "statement", "setting", "ours", "must_hold")}
+        finding = asdict(self.finding)
+        finding["verdict"] = self.finding.verdict.value
+        extra = {"expected": self.claim.expected.value, "explanation": self.claim.explanation, "seconds": self.seconds}
+        return claim | finding | extra
+
+    @classmethod
+    def read(cls, record: dict[str, Any]) -> "Checked":
+        """From its record, which has all of it but the check itself."""
+
+        def check(evidence: Any) -> Finding:
+            raise TypeError(f"The claim {record['id']} was read from a file, which holds no check; ask its paper.")
+
+        parts = {each.name: record[each.name] for each in fields(Claim) if each.name != "check"}
+        claim = Claim(**parts | {"check": check, "expected": Verdict(record["expected"])})
+        found = {each.name: record[each.name] for each in fields(Finding)}
+        interval = None if found["interval"] is None else Interval(**found["interval"])
+        finding = Finding(**found | {"verdict": Verdict(found["verdict"]), "interval": interval})
+        return cls(claim, finding, record["seconds"])
+
+
+@dataclass(frozen=True)
+class Table:
+    """Checked claims; prints as a table and counts itself."""
+
+    rows: tuple[Checked, ...] = field(default_factory=tuple)
+
+    def __getitem__(self, id: str) -> Checked:
+        return next(row for row in self.rows if row.claim.id == id)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def broken(self) -> tuple[Checked, ...]:
+        return tuple(row for row in self.rows if row.broken)
+
+    def records(self) -> list[dict[str, Any]]:
+        return [row.record() for row in self.rows]
+
+    @classmethod
+    def read(cls, records: list[dict[str, Any]]) -> "Table":
+        """The table that gave these records. Its claims are to be read; they cannot be checked again."""
+        return cls(tuple(Checked.read(record) for record in records))

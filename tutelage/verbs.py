@@ -1,0 +1,217 @@
+"""The verbs: `run` does to a problem what a dynamics says; `flow`, `descend` and `sgd` are its short forms."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from numpy.typing import ArrayLike
+
+from tutelage._progress import tell
+from tutelage.analysis.certificates import certify as certified
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.checkpoint import Checkpoint, checkpoint_at
+from tutelage.dynamics.descent import Descent, Schedule, Truncation
+from tutelage.dynamics.driver import Progress
+from tutelage.dynamics.flow import Flow
+from tutelage.dynamics.online import Sgd
+from tutelage.dynamics.record import Record, Stop, When, recorded
+from tutelage.dynamics.staging import Data
+from tutelage.problem.problem import AbstractProblem, Problem, Start
+from tutelage.store.store import Store, current_store
+from tutelage.trajectory.asked import Asked, Stage, seed_list
+from tutelage.trajectory.result import Run
+from tutelage.trajectory.running import perform
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
+Seeds = int | Sequence[int]
+Rates = Mapping[str, float | ArrayLike]
+
+
+def run(
+    problem: AbstractProblem,
+    dynamics: AbstractDynamics | Sequence[Stage],
+    *,
+    seeds: Seeds = 1,
+    record: Record | When | None = None,
+    stop: Stop | None = None,
+    start: Start | None = None,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Do to a problem what a dynamics says, or several stages one after the other.
+
+    - `seeds`: how many (0, 1, ...), or which; all run in one compiled batch.
+    - `record`: a `Record` (what, and when), or only how many log-spaced moments, "all", or the moments themselves.
+    - `stop`: a `Stop`, when it may end before its horizon.
+    - `start`: teacher and students in common coordinates, in place of the problem's own start.
+    - `certify`: check the reported numbers by an independent route; the result is in `run.certificate`.
+    - `store`: a folder of runs. A run that is there is read; one that was begun goes on; else it is computed and kept.
+    - `checkpoint`: without a store, a file in which a long run is kept between chunks. The same run asked for again
+      with the same file goes on from there, after whatever stopped it, and ends bit-identical to one that was never
+      stopped.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**6),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.run(problem, tt.Descent(step=0.5, steps=60), seeds=4, stop=tt.Stop(loss=1e-12))
+    >>> {reason.name for reason in run.stopped}
+    {'CONVERGED'}
+
+    ```
+    """
+    plan = dynamics if isinstance(dynamics, AbstractDynamics) else tuple(dynamics)
+    asked = Asked(problem, plan, seed_list(seeds), recorded(record), stop or Stop(), start)
+    return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
+
+
+def ask(
+    asked: Asked,
+    *,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+    told: Callable[[str], None] | None = None,
+    fresh: bool = False,
+    finish: Callable[[Run], Run] | None = None,
+) -> Run:
+    """The run that was asked for: computed or, with a store, fetched from it (see `store.fetching.fetch`)."""
+    if certify and isinstance(asked.plan, AbstractDynamics):
+        # With the weights, so that it need not be run again to be checked.
+        asked = dataclasses.replace(asked, record=dataclasses.replace(asked.record, weights=True))
+
+    def finished(run: Run) -> Run:
+        run = finish(run) if finish else run
+        return run.said(certificate=certified(run)) if certify and run.certificate is None else run
+
+    progress = progress or tell  # whoever listens to this process hears of it
+    place = current_store() if store is None else store if isinstance(store, Store) else Store(store)
+    if place is None or checkpoint is not None:
+        return finished(perform(asked, progress=progress, checkpoint=checkpoint_at(checkpoint)))
+    return place.fetch(asked, progress=progress, told=told, fresh=fresh, finish=finished)
+
+
+def descend(
+    problem: Problem,
+    *,
+    step: float,
+    steps: int,
+    data: Data = None,
+    schedule: Schedule | None = None,
+    truncation: Truncation | None = None,
+    rates: Rates | None = None,
+    seeds: Seeds = 1,
+    record: Record | When | None = None,
+    stop: Stop | None = None,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Gradient descent: `run` with a `Descent`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**6),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.descend(problem, step=0.5, steps=60, seeds=4)
+    >>> bool((run.last("loss") < 1e-20).all())
+    True
+
+    ```
+    """
+    return run(
+        problem, Descent(step, steps, data, schedule, truncation, rates), seeds=seeds, record=record, stop=stop,
+        certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+
+
+def flow(
+    problem: Problem,
+    *,
+    until: float,
+    rtol: float | None = None,
+    solver: Literal["auto", "explicit", "stabilised", "stiff"] = "auto",
+    data: Data = None,
+    rates: Rates | None = None,
+    seeds: Seeds = 1,
+    record: Record | When | None = None,
+    stop: Stop | None = None,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Gradient flow to time `until` (up to 1e8 and beyond): `run` with a `Flow`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**9),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-6), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.flow(problem, until=20.0)
+    >>> round(float(run.last("overlap").squeeze()), 6)
+    1.0
+
+    ```
+    """
+    return run(
+        problem, Flow(until, rtol, solver, data, rates), seeds=seeds, record=record, stop=stop,
+        certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+
+
+def sgd(
+    problem: Problem,
+    *,
+    steps: int,
+    batch: int,
+    step: float | None = None,
+    optimiser: "GradientTransformation | None" = None,
+    law: Literal["exact", "direct"] = "exact",
+    dtype: Literal["float64", "float32"] = "float64",
+    schedule: Schedule | None = None,
+    rates: Rates | None = None,
+    seeds: Seeds = 1,
+    record: Record | When | None = None,
+    stop: Stop | None = None,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Online SGD, exact in law, at a cost that does not grow with dim: `run` with an `Sgd`.
+
+    Losses and gradients that are recorded are the exact population ones along the way.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**8),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-9), width=1, trains=("first",)),
+    ... )
+    >>> run = tt.sgd(problem, step=1e-8, steps=10, batch=1)
+    >>> bool(run.last("loss")[0] < run.loss[0, 0])
+    True
+
+    ```
+    """
+    return run(
+        problem, Sgd(steps, batch, step, optimiser, law, dtype, schedule, rates), seeds=seeds, record=record,
+        stop=stop, certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
