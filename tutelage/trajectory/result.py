@@ -157,7 +157,7 @@ class Run(Recorded):
         where = (
             {} if place is None else {"id": place.id, "folder": str(place.folder), "read_from_store": not self.computed}
         )
-        result: dict[str, Any] = {**about, "seeds": self.dataset.sizes["seed"], **self.facts}
+        result: dict[str, Any] = {**where, "seeds": self.dataset.sizes["seed"], **self.facts}
         if "stopped" in self.dataset:
             counts = {reason.name.lower(): self.stopped.count(reason) for reason in dict.fromkeys(self.stopped)}
             sentences = [reason.sentence for reason in dict.fromkeys(self.stopped)]
