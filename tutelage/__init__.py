@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tutelage.dynamics.record import Record as Record
     from tutelage.dynamics.record import Stop as Stop
     from tutelage.dynamics.router import route as route
+    from tutelage.dynamics.spherical import Spherical as Spherical
     from tutelage.oracle.clustered import ClusterOracle as ClusterOracle
     from tutelage.oracle.empirical import EmpiricalOracle as EmpiricalOracle
     from tutelage.oracle.kernels import kernel as kernel
@@ -64,11 +65,11 @@ if TYPE_CHECKING:
     from tutelage.trajectory.observables import Observable as Observable
     from tutelage.trajectory.observables import loss_orders as loss_orders
     from tutelage.trajectory.result import Run as Run
-    from tutelage.trajectory.spherical import spherical as spherical
     from tutelage.verbs import descend as descend
     from tutelage.verbs import flow as flow
     from tutelage.verbs import run as run
     from tutelage.verbs import sgd as sgd
+    from tutelage.verbs import spherical as spherical
 
 _HOME = {
     "run": "verbs",
@@ -128,7 +129,8 @@ _HOME = {
     "Observable": "trajectory.observables",
     "loss_orders": "trajectory.observables",
     "Run": "trajectory.result",
-    "spherical": "trajectory.spherical",
+    "Spherical": "dynamics.spherical",
+    "spherical": "verbs",
 }
 
 

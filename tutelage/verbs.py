@@ -16,10 +16,15 @@ from tutelage.dynamics.driver import Progress
 from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.online import Sgd
 from tutelage.dynamics.record import Record, Stop, When, recorded
+from tutelage.dynamics.spherical import Spherical
 from tutelage.dynamics.staging import Data
+from tutelage.problem.clusters import Clustered
 from tutelage.problem.problem import AbstractProblem, Problem, Start
+from tutelage.problem.routers import Router
+from tutelage.problem.units import Experts
 from tutelage.store.store import Store, current_store
 from tutelage.trajectory.asked import Asked, Stage, seed_list
+from tutelage.trajectory.findings import Certificate
 from tutelage.trajectory.result import Run
 from tutelage.trajectory.running import perform
 
@@ -83,6 +88,7 @@ def ask(
     told: Callable[[str], None] | None = None,
     fresh: bool = False,
     finish: Callable[[Run], Run] | None = None,
+    certifier: Callable[[Run], Certificate] | None = None,
 ) -> Run:
     """The run that was asked for: computed or, with a store, fetched from it (see `store.fetching.fetch`)."""
     if certify and isinstance(asked.plan, AbstractDynamics):
@@ -91,7 +97,7 @@ def ask(
 
     def finished(run: Run) -> Run:
         run = finish(run) if finish else run
-        return run.said(certificate=certified(run)) if certify and run.certificate is None else run
+        return run.said(certificate=(certifier or certified)(run)) if certify and run.certificate is None else run
 
     progress = progress or tell  # whoever listens to this process hears of it
     place = current_store() if store is None else store if isinstance(store, Store) else Store(store)
@@ -214,4 +220,42 @@ def sgd(
     return run(
         problem, Sgd(steps, batch, step, optimiser, law, dtype, schedule, rates), seeds=seeds, record=record,
         stop=stop, certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+
+
+def spherical(
+    problem: Clustered,
+    experts: Experts | None = None,
+    *,
+    samples: int,
+    step: float,
+    theta: ArrayLike | None = None,
+    router: Router | None = None,
+    weighted: bool = False,
+    loss: Literal["correlation", "squared"] = "correlation",
+    batch: int = 1,
+    precision: Literal["float64", "float32"] = "float64",
+    phase: int = 1,
+    seeds: Seeds = 1,
+    record: Record | When | None = None,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """SGD on the sphere: `run` with a `Spherical`. `experts`: who learns, if the problem does not say.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.problem.clusters import antipodal
+    >>> tasks = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
+    >>> run = tt.spherical(tt.Clustered(antipodal(20, 3.0), tasks), tt.Experts(1, 4), samples=20_000, step=1e-3)
+    >>> run.overlap.dims
+    ('seed', 'time', 'expert', 'unit', 'row')
+
+    ```
+    """
+    return run(
+        problem if experts is None else problem.taught_to(experts),
+        Spherical(samples, step, theta, router, weighted, loss, batch, precision, phase),
+        seeds=seeds, record=record, store=store, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip

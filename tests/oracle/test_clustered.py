@@ -91,7 +91,7 @@ def compared(problem, local, shared, w, kind):
     """Everything the oracle says of one unit, against the integrals."""
     rows = np.pad(np.asarray(problem.frame), ((0, 0), (0, problem.inputs.dim - problem.frame.shape[1])))
     oracle, units, overlaps = tt.ClusterOracle(problem), unit_of(kind), jnp.asarray(rows @ w)[None]
-    found, turned = oracle.field(units, overlaps), oracle.gradient(units, overlaps)
+    found, turned = oracle.field(units, overlaps), oracle.turning(units, overlaps)
     correlation, turning, routing = integrated(problem, local, shared, w, kind)
     # Sums of terms as large as the integrals of |y| s |x|, up to 1e3 here, right to 1e-14 of it.
     close = {"rtol": 1e-11, "atol": 1e-11}
@@ -181,7 +181,7 @@ def test_climbing_raises_the_correlation_at_the_square_of_the_gradient():
     overlaps = jnp.asarray(problem.frame @ w)[None]
     force = np.asarray(oracle.field(units, overlaps).force[0]) @ problem.frame
     across = force - w * (w @ force)
-    step = oracle.gradient(units, overlaps)
+    step = oracle.turning(units, overlaps)
     np.testing.assert_allclose(step[0], problem.frame @ across, rtol=1e-12, atol=1e-13)
     _, grown = jax.jvp(lambda o: oracle.field(units, o).correlation, (overlaps,), (step,))
     assert float(grown[0]) == pytest.approx(across @ across, rel=1e-11)

@@ -36,7 +36,7 @@ def test_rates_of_relu_are_those_of_the_oracle():
     for task in range(2):
         start = np.zeros((2, 5))
         start[:, task] = small
-        grown = np.asarray(ClusterOracle(problem).gradient(units, jnp.asarray(start)))[:, task]
+        grown = np.asarray(ClusterOracle(problem).turning(units, jnp.asarray(start)))[:, task]
         np.testing.assert_allclose(grown, 4 * races.rates(problem, units, start)[:, task] * small**3, rtol=1e-5)
     routed = races.rates(problem, units, np.zeros((2, 5)), served=(1.0, 0.0))
     np.testing.assert_allclose(routed[:, 2], routed[:, 0], rtol=1e-12)  # s_1 gamma = beta_1

@@ -214,7 +214,7 @@ def test_learnable_tasks_are_those_with_a_positive_product():
     alpha = np.asarray(oracle.coefficients(units, jnp.asarray(start), 7))[..., 6]
     np.testing.assert_array_equal(found.learnable, alpha * np.array([1.0, -1.0]) > 0)
     # Small overlaps grow by these rates; what the sphere takes off is smaller by the square of an overlap.
-    slope = np.asarray(oracle.gradient(units, jnp.asarray(start)))[:, :3]
+    slope = np.asarray(oracle.turning(units, jnp.asarray(start)))[:, :3]
     law = 6 * found.rates * start[:, :3] ** 5
     np.testing.assert_allclose(slope, law, rtol=0, atol=3 * np.max(start**2) * np.abs(law).max())
 

@@ -76,6 +76,18 @@ class AbstractStep(eqx.Module):
     # What the loop asks on the host, between chunks.
 
     @property
+    def drives(self) -> bool:
+        """Whether it goes from one record to the next by itself (`drive`), on the host, and not step by step.
+
+        For a step whose work is cut for several cores, which no compiled loop can do. Events are not watched then.
+        """
+        return False
+
+    def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
+        """All seeds towards `stop`; one may pause before it, at a place that does not depend on how the run is cut."""
+        raise NotImplementedError(f"{type(self).__name__} does not drive itself.")
+
+    @property
     def apart(self) -> bool:
         """Whether seeds run one by one on all cores, in place of one batch."""
         return False

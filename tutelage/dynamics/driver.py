@@ -19,7 +19,7 @@ from tutelage._errors import BadInput, StopReason
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.base import Ahead, Moment, Prepared
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
-from tutelage.dynamics.loop import Fixed, Limits, Observables, State, advance, crossed_by, locate, prepare
+from tutelage.dynamics.loop import Fixed, Limits, Observables, State, advance, crossed_by, locate, note, prepare
 from tutelage.dynamics.record import Record
 
 Progress = Callable[[str, int, int], None]
@@ -49,6 +49,10 @@ class Loop(Kept):
         self.careful, self.oracle = prepared.oracle, prepared.oracle.quick()
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
+        if self.step.drives and (self.events or self.crossings):
+            raise BadInput(
+                "Events and crossings are not watched by this dynamics; leave them out, and look at records."
+            )
         watched = (self.events, self.crossings)
         self.fixed = Fixed(observables, watched, limits, prepared.batched, prepared.teacher)
         self.position = 0
@@ -63,6 +67,8 @@ class Loop(Kept):
     @property
     def chunk(self) -> int:
         """How many recording times the next chunk has: few while it may have to be done again with the careful form."""
+        if self.step.drives:
+            return 1
         if self.oracle is not self.careful:
             return self.step.trial
         return 16 if len(self.stops) <= 1024 else 256
@@ -79,6 +85,8 @@ class Loop(Kept):
         """Run the next chunk."""
         stops = self._next_stops()
         self._take(*self.step.between(self._ahead(stops[-1])))
+        if self.step.drives and not self._driven(stops[0]):
+            return
         state, row = self._chunk(stops)
         if np.any(row.pop("_strained")[:, : len(stops)]):
             # The quick form begins to lose digits: this chunk again, and all later ones, with the careful form.
@@ -110,12 +118,21 @@ class Loop(Kept):
         self.state = State(moments, old.steps, old.reason, old.fired, before, old.after, old.crossed)
 
     def _chunk(self, stops: NDArray[np.float64]) -> tuple[State, dict[str, Any]]:
+        if self.step.drives:
+            state, row = note(self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
+            return state, {name: value[:, None] for name, value in row.items()}
         padded = jnp.asarray(np.pad(stops, (0, self.chunk - len(stops)), mode="edge"))
         return self._apart(
             lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, padded),
             self.start,
             self.state,
         )
+
+    def _driven(self, stop: float) -> bool:
+        """Let the step go on towards the next record; whether it is there, or paused so that the run may be kept."""
+        moments = self.step.drive(self.oracle, self.state.moment, float(stop))
+        self.state = eqx.tree_at(lambda s: (s.moment, s.steps), self.state, (moments, self.state.steps + 1))
+        return bool(np.all(np.asarray(moments.clock) >= stop))
 
     def _apart(self, call: Callable[..., Any], *per_seed: Any) -> Any:
         """`call(oracle, *per_seed)` for all seeds at once or, if the step asks for it, one by one on all cores."""

@@ -198,6 +198,22 @@ def advance(
 
 
 @eqx.filter_jit
+def note(
+    fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State, stop: Float[Array, ""]
+) -> tuple[State, Row]:
+    """Record all seeds where they are."""
+
+    def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Row]:
+        scene = Scene(oracle, fixed.teacher, start)
+        going = state.reason == StopReason.RUNNING
+        sound = finite(state.moment.weights)
+        reason = jnp.where(going & ~sound, StopReason.NONFINITE, state.reason)
+        return _record(fixed.observables, scene, fixed.limits, stop, eqx.tree_at(lambda s: s.reason, state, reason))
+
+    return each_seed(one, oracle, fixed.batched, start, state)
+
+
+@eqx.filter_jit
 def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State) -> Moment:
     """The moments at which events happened, by bisection with the steps of the run itself."""
     events = fixed.watched[0]

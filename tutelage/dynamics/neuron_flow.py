@@ -1,6 +1,6 @@
 """Gradient flow of single units on the sphere, in their overlaps with the frame alone: exact for any dimension.
 
-`do/dt = S p - o (o.p)` (`ClusterOracle.gradient`) is a system of 2C + 1 numbers a unit, and units do not see each
+`do/dt = S p - o (o.p)` (`ClusterOracle.turning`) is a system of 2C + 1 numbers a unit, and units do not see each
 other. They leave their starts at times that differ by many decades, so that each has a step and a clock of its own.
 """
 
@@ -174,7 +174,7 @@ def _run(
     signs = jnp.sign(oracle.coefficients(units, start, orders))
 
     def velocity(y: Array) -> Array:
-        return oracle.gradient(units, y)
+        return oracle.turning(units, y)
 
     def rests(y: Array, v: Array) -> Array:
         force = oracle.field(units, y).force @ oracle.gram

@@ -7,22 +7,31 @@ With one expert a sample, `F(x) = pi_{m*}(x) f_{m*}(x)`, the gradient of `y F` i
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, UInt64
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
-from tutelage.dynamics.streams import Samples, Stream, total
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.record import Record
+from tutelage.dynamics.streams import Samples, Stream, stream, total
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import entropy_of
+from tutelage.problem.clusters import Clustered
 from tutelage.problem.outputs import First, checked, outputs
+from tutelage.problem.problem import Start
 from tutelage.problem.routers import Router, Top1
 from tutelage.problem.units import Units
 
 Theta = Float[Array, "expert dim"]
+CHUNK = 2048  # samples in memory at a time
 RECORDS = 60  # steps that are recorded unless others are asked for
 
 
@@ -77,7 +86,7 @@ def route(
     start: ArrayLike | None = None,
     rao_blackwell: bool = False,
     balance: float = 0.0,
-    chunk: int = 2048,
+    chunk: int = CHUNK,
     record: Sequence[int] | None = None,
     begin: int = 0,
 ) -> Routed:
@@ -212,3 +221,110 @@ def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
     if any(not 0 <= number <= steps for number in record):
         raise BadInput(f"route: record is {tuple(record)}, but steps from 0 to {steps} were expected.")
     return {int(number) for number in record}
+
+
+class RoutedExperts(eqx.Module):
+    """Experts that stand still, the router in front of them, and what the last step saw before it moved.
+
+    `counts`: samples of each cluster that went to each expert; `entropy`: mean entropy of a sample's softmax weights.
+    """
+
+    first: First
+    units: Units
+    theta: Theta
+    counts: Float[Array, "cluster expert"]
+    entropy: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class RouterSteps(AbstractDynamics):
+    """Gradient steps of a router on the correlation, each on the mean of fresh samples; experts stand still.
+
+    `samples`, `steps`, `step`, `router`, `rao_blackwell` and `balance` are those of `route`; `phase` is the number of
+    the stream of samples. A stage begins from the experts of the stage before it, with `theta = 0`.
+    """
+
+    name: ClassVar[str] = "router"
+    revision: ClassVar[int] = REVISIONS["router"]
+
+    samples: int
+    steps: int = 1
+    step: float = 1.0
+    router: Router | None = None
+    rao_blackwell: bool = False
+    balance: float = 0.0
+    phase: int = 2
+    precision: Literal["float64", "float32"] = "float64"
+
+    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+        if start is None:
+            raise BadInput(
+                "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
+            )
+        chooser = _chooser(self.router, self.rao_blackwell)
+        _check(self.samples, self.steps, self.balance)
+        experts = start.student
+        shape = (len(seeds), experts.first.shape[1])
+        weights = RoutedExperts(
+            jnp.asarray(experts.first, float),
+            experts.units,
+            jnp.zeros((*shape, problem.inputs.dim)),
+            jnp.zeros((shape[0], problem.inputs.count, shape[1])),
+            jnp.zeros(shape[0]),
+        )
+        keys = np.stack([stream(problem, seed, self.phase).key for seed in seeds])
+        step = RouterStep(problem, self, chooser)
+        return Prepared(step, ClusterOracle(problem), False, start.teacher, weights, keys, scored=False)
+
+    def stops(self, record: Record) -> NDArray[np.float64]:
+        """A record after a step says what that step saw."""
+        given = record.at if record.at is not None and not isinstance(record.at, (int, str)) else None
+        wanted = _wanted(None if given is None else [int(n) for n in np.asarray(given)], self.steps)
+        return np.array(sorted({min(number + 1, self.steps) for number in wanted} | {self.steps}), float)
+
+    def cap(self, asked: int | None) -> int:
+        return self.steps + 1 if asked is None else asked
+
+    def facts(self, problem: Clustered) -> dict[str, Any]:
+        return {"samples": self.samples, "steps": self.steps, "step": self.step, "phase": self.phase}
+
+
+class RouterStep(AbstractStep):
+    """One step of the router after the other, each compiled: the sums over samples are the loop that counts."""
+
+    problem: Clustered
+    asked: RouterSteps = eqx.field(static=True)
+    chooser: Top1
+
+    @property
+    def drives(self) -> bool:
+        return True
+
+    def begin(self, oracle: AbstractOracle, weights: RoutedExperts) -> Moment:
+        return Moment(weights, jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.uint64))
+
+    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
+        return moment._replace(carry=key)
+
+    def step(
+        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
+    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+        asked, weights = self.asked, moment.weights
+        data = Stream(self.problem, moment.carry, asked.precision)
+        theta, counts, entropy = _climb(
+            data, weights.units, weights.first, weights.theta, self.chooser,
+            moment.clock.astype(int) * asked.samples, jnp.asarray(asked.samples), jnp.asarray(float(asked.step)),
+            jnp.asarray(float(asked.balance)) if asked.balance else None, asked.rao_blackwell, CHUNK,
+        )  # fmt: skip
+        moved = RoutedExperts(weights.first, weights.units, theta, counts, entropy / asked.samples)
+        clock = moment.clock + 1
+        return Moment(moved, clock, clock, moment.carry), jnp.array(True), jnp.array(False)
+
+    def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
+        each = [jax.tree.map(lambda leaf, n=n: leaf[n], moments) for n in range(len(moments.clock))]
+        done = []
+        for moment in each:
+            while float(moment.clock) < stop:
+                moment = self.step(oracle, moment, jnp.asarray(stop))[0]
+            done.append(moment)
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)

@@ -7,13 +7,16 @@ A unit vector `w` enters only through its overlaps `o` with the rows of the fram
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.shifted import shifted
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.hermite import moved
+from tutelage.problem.trees import flatten, unflatten
 from tutelage.problem.units import Units
 
 Overlaps = Float[Array, "*batch unit row"]
@@ -33,8 +36,17 @@ class Field(NamedTuple):
     router: Float[Array, "*batch unit wide"]
 
 
-class ClusterOracle(eqx.Module):
+class NeuronWeights(eqx.Module):
+    """Neurons on the sphere as their overlaps with the frame, and what else they are."""
+
+    overlaps: Overlaps
+    units: Units
+
+
+class ClusterOracle(AbstractOracle):
     """Exact expectations over clustered inputs, for units on the unit sphere.
+
+    As a loss it is minus the correlation of all units with the label, and its gradient is that on the sphere.
 
     ```python
     >>> import jax.numpy as jnp, numpy as np, tutelage as tt
@@ -42,7 +54,7 @@ class ClusterOracle(eqx.Module):
     >>> tasks = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
     >>> oracle = tt.ClusterOracle(tt.Clustered(antipodal(30, 3.0), tasks))
     >>> units = tt.Experts(1, 2, "relu").units(np.random.default_rng(0))
-    >>> oracle.gradient(units, jnp.zeros((1, 2, 5))).shape  # overlaps with w1, w2, wg, v1, v2
+    >>> oracle.turning(units, jnp.zeros((1, 2, 5))).shape  # overlaps with w1, w2, wg, v1, v2
     (1, 2, 5)
 
     ```
@@ -53,9 +65,11 @@ class ClusterOracle(eqx.Module):
     gram: Float[Array, "row row"]
     radius: Float[Array, ""]
     weights: Float[Array, " cluster"]
+    accuracy: str = eqx.field(static=True)
 
     def __init__(self, problem: Clustered):
         frame, teacher, inputs = problem.frame, problem.teacher, problem.inputs
+        self.accuracy = "exact"
         self.gram = jnp.asarray(frame @ frame.T)
         self.radius = jnp.asarray(float(inputs.radius))
         self.weights = jnp.asarray(inputs.weights)
@@ -128,7 +142,17 @@ class ClusterOracle(eqx.Module):
         shared = jnp.sum(alpha * self.shared[:, order], axis=-1, keepdims=True)
         return jnp.concatenate([alpha * self.local[:, order], shared], axis=-1)
 
-    def gradient(self, units: Units, overlaps: Overlaps) -> Overlaps:
+    def loss(self, weights: NeuronWeights) -> Float[Array, ""]:
+        return -jnp.sum(self.field(weights.units, weights.overlaps).correlation)
+
+    def gradient(self, weights: NeuronWeights) -> NeuronWeights:
+        still = jax.tree.map(jnp.zeros_like, weights.units)
+        return NeuronWeights(-self.turning(weights.units, weights.overlaps), still)
+
+    def hessian(self, weights: NeuronWeights) -> Float[Array, "parameters parameters"]:
+        return jax.jacfwd(lambda y: flatten(self.gradient(unflatten(y, weights))))(flatten(weights))
+
+    def turning(self, units: Units, overlaps: Overlaps) -> Overlaps:
         """How the overlaps move when the units climb their correlation on the sphere: `S p - o (o.p)`."""
         force = self.field(units, overlaps).force
         along = jnp.sum(overlaps * force, axis=-1, keepdims=True)

@@ -17,7 +17,7 @@ from tutelage.dynamics.record import Record, Stop, When, recorded
 from tutelage.problem.problem import AbstractProblem
 from tutelage.store.store import Store
 from tutelage.trajectory.asked import Asked, Stage, seed_list
-from tutelage.trajectory.findings import Phase
+from tutelage.trajectory.findings import Certificate, Phase
 from tutelage.trajectory.result import Run
 from tutelage.verbs import Seeds, ask
 
@@ -43,19 +43,23 @@ class Recipe:
     """How an experiment is run.
 
     - `problem(settings)`: what is to be learned.
-    - `plan(settings, dynamics)`: how to move, by one of the `dynamics`; the first is taken if none is asked for.
+    - `plan(settings, dynamics, record)`: how to move, by one of the `dynamics`, the first if none is asked for. Stages
+      may make what they record of the record that was asked for.
     - `record(settings, dynamics)`: what to record unless asked otherwise.
     - `phases(run, settings)`: the phases found in a run; `complete(run, settings)`: whatever else is said of it.
+    - `certify(run, settings)`: its certificate, where that of any run will not do.
+
     """
 
     name: str
     settings: type[Settings]
     problem: Callable[[Any], AbstractProblem]
-    plan: Callable[[Any, str], Move]
+    plan: Callable[[Any, str, Record], Move]
     dynamics: tuple[str, ...] = ("descent", "flow")
     record: Callable[[Any, str], Record] = _plain_record
     phases: Callable[[Run, Any], Iterable[Phase]] = _no_phases
     complete: Callable[[Run, Any], Run] | None = None
+    certify: Callable[[Run, Any], Certificate] | None = None
 
     def run(
         self,
@@ -82,6 +86,7 @@ class Recipe:
         return ask(
             asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress, told=told, fresh=fresh,
             finish=lambda run: self._finished(run, chosen),
+            certifier=(lambda run: self.certify(run, chosen)) if self.certify else None,
         )  # fmt: skip
 
     def asked(
@@ -99,7 +104,7 @@ class Recipe:
         wanted = recorded(record).over(self.record(chosen, name))
         words = {"paper": self.name, "settings": chosen.model_dump(mode="json"), "dynamics": name}
         return Asked(
-            self.problem(chosen), self._plan(chosen, name, changes), seed_list(seeds), wanted, stop or Stop(),
+            self.problem(chosen), self._plan(chosen, name, wanted, changes), seed_list(seeds), wanted, stop or Stop(),
             about=words | {"revision": REVISIONS.get(self.name, 1)},
         )  # fmt: skip
 
@@ -111,8 +116,10 @@ class Recipe:
             raise BadInput(f"{self.name} knows the dynamics {names}, but {chosen!r} was asked for; choose one of them.")
         return chosen
 
-    def _plan(self, settings: Settings, dynamics: str, changes: dict[str, Any]) -> AbstractDynamics | tuple[Stage, ...]:
-        plan = self.plan(settings, dynamics)
+    def _plan(
+        self, settings: Settings, dynamics: str, record: Record, changes: dict[str, Any]
+    ) -> AbstractDynamics | tuple[Stage, ...]:
+        plan = self.plan(settings, dynamics, record)
         if not changes:
             return plan if isinstance(plan, AbstractDynamics) else tuple(plan)
         known = [each.name for each in dataclasses.fields(plan)] if dataclasses.is_dataclass(plan) else []

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._errors import BadInput
 from tutelage.problem.hermite import normalised, tabulated
 from tutelage.problem.inputs import Gaussian
+from tutelage.problem.problem import AbstractProblem
+from tutelage.problem.units import Experts
 
 Matrix = NDArray[np.float64]
 Orders = Mapping[int, float]
@@ -115,8 +117,9 @@ class Tasks(eqx.Module):
         return own + jnp.asarray(self.interference, dtype)[cluster] * (seen[:, -1] @ jnp.asarray(self.shared, dtype))
 
 
-class Clustered(eqx.Module):
-    """What is to be learnt from clustered inputs: `inputs`, a `teacher` with a task for each cluster, `noise`.
+class Clustered(eqx.Module, AbstractProblem):
+    """What is to be learned from clustered inputs: `inputs`, a `teacher` with a task for each cluster, `noise`, and the
+    experts that learn it, the `student` (None for formulas, which need none).
 
     `frame` has the rows `w_1 ... w_C, w_g, v_1 ... v_C`: tasks, then means. If neither is placed by hand, the tasks
     are on the first axes and the means on further ones (`antipodal` and `orthogonal`).
@@ -125,15 +128,20 @@ class Clustered(eqx.Module):
     inputs: Clusters
     teacher: Tasks
     noise: float
+    student: Experts | None = eqx.field(static=True)
 
-    def __init__(self, inputs: Clusters, teacher: Tasks, noise: float = 0.0):
+    def __init__(self, inputs: Clusters, teacher: Tasks, noise: float = 0.0, student: Experts | None = None):
         if inputs.count != len(teacher.local):
             raise BadInput(f"Clustered: {inputs.count} clusters but {len(teacher.local)} local tasks; give one each.")
         if teacher.directions.shape[1] > inputs.dim:
             raise BadInput(f"Clustered: dim is {inputs.dim}, directions have {teacher.directions.shape[1]} entries.")
         if not (noise >= 0 and np.isfinite(noise)):
             raise BadInput(f"Clustered: noise is {noise}, but a finite standard deviation from 0 up was expected.")
-        self.inputs, self.teacher, self.noise = inputs, teacher, float(noise)
+        self.inputs, self.teacher, self.noise, self.student = inputs, teacher, float(noise), student
+
+    def taught_to(self, student: Experts) -> "Clustered":
+        """The same with experts that learn it."""
+        return Clustered(self.inputs, self.teacher, self.noise, student)
 
     @property
     def frame(self) -> Matrix:

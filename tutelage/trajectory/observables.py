@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.record import Observable as Observable
@@ -15,9 +15,11 @@ from tutelage.oracle.orders import order_gradients, order_losses
 from tutelage.oracle.population import PopulationOracle, exact
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
+from tutelage.problem.clusters import Clustered
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights, untied
-from tutelage.problem.problem import Problem
+from tutelage.problem.problem import AbstractProblem, Problem
+from tutelage.problem.trees import part_names
 
 
 def _angle(left: Rows, right: Rows):
@@ -260,12 +262,80 @@ def _on_request(problem: Problem) -> tuple[Observable, ...]:
     return (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
 
 
-def chosen(problem: Problem, record: Record, *, scored: bool = True) -> tuple[Observable, ...]:
+@dataclass(frozen=True)
+class _Best:
+    """The largest |overlap| of an expert's neurons with each task."""
+
+    tasks: int
+
+    def __call__(self, view: Snapshot) -> Float[Array, "expert task"]:
+        return jnp.max(jnp.abs(_experts_overlap(view)[..., : self.tasks]), axis=1)
+
+
+def _experts_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
+    frame = view.teacher
+    return jnp.asarray(view.weights.first[..., : frame.shape[1]], float) @ frame.T
+
+
+def _experts_first(view: Snapshot) -> Float[Array, "expert unit input"]:
+    return view.weights.first
+
+
+def row_names(problem: Clustered) -> tuple[str, ...]:
+    """Names of the frame's rows: `w1`, ..., `wg`, `v1`, ..."""
+    return (*problem.tasks, *(f"v{c + 1}" for c in range(problem.inputs.count)))
+
+
+def _clustered(problem: Clustered) -> tuple[Observable, ...]:
+    """What is recorded of experts: overlaps with the frame, and the best of each expert."""
+    rows, tasks = ("row", row_names(problem)), ("task", tuple(problem.tasks))
+    axes, best = ("expert", "unit", "row"), _Best(len(problem.tasks))
+    return (
+        Observable("overlap", _experts_overlap, axes, "overlap of neurons with the frame", coords=(rows,)),
+        Observable("best", best, ("expert", "task"), "largest |overlap| of an expert's neurons", coords=(tasks,)),
+    )
+
+
+CLUSTERED_WEIGHTS = (Observable("weights", _experts_first, ("expert", "unit", "input"), "incoming weights", "weight"),)
+
+
+def _counts(view: Snapshot) -> Float[Array, "cluster expert"]:
+    return view.weights.counts
+
+
+def _entropy(view: Snapshot) -> Float[Array, ""]:
+    return view.weights.entropy
+
+
+def _theta_norms(view: Snapshot) -> Float[Array, " expert"]:
+    return jnp.linalg.norm(view.weights.theta, axis=1)
+
+
+ROUTER = (
+    Observable("counts", _counts, ("cluster", "expert"), "samples of a cluster that went to an expert", "samples"),
+    Observable("entropy", _entropy, (), "entropy of the softmax weights of a sample", "nats"),
+    Observable("theta_norm", _theta_norms, ("expert",), "norm of an expert's row of the router", "weight"),
+)
+
+
+def _standard(
+    problem: AbstractProblem, parts: tuple[str, ...]
+) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
+    """What is recorded unless asked otherwise, and the weights."""
+    if isinstance(problem, Clustered):
+        if "counts" in parts:
+            return ROUTER, CLUSTERED_WEIGHTS
+        return (_clustered(problem) if "theta" in parts and len(parts) == 3 else ()), CLUSTERED_WEIGHTS
+    mixed = isinstance(problem, Problem) and isinstance(problem.student, Mixture)
+    return (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
+
+
+def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Observable, ...]:
     """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
-    mixed, names = isinstance(problem.student, Mixture), record.observables
-    usual, whole = (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
+    names = record.observables
+    usual, whole = _standard(problem, part_names(start))
     known = {observable.name: observable for observable in usual}
-    if not mixed and names is not None:
+    if usual is STANDARD and names is not None:
         known |= {observable.name: observable for observable in _on_request(problem)}
     for name in names or ():
         if name not in known:

@@ -53,7 +53,7 @@ class Running:
         problem, dynamics = handover.problem, stage.dynamics
         self.record, stop = (stage.record or Record()).over(asked.record), stage.stop or asked.stop
         self.prepared: Prepared = dynamics.prepare(problem, list(self.seeds), handover.start)
-        self.measured: tuple[Observable, ...] = chosen(problem, self.record, scored=self.prepared.scored)
+        self.measured: tuple[Observable, ...] = chosen(problem, self.record, self.prepared.start)
         still = dynamics.still if stop.gradient is None else stop.gradient
         scored = self.prepared.scored
         self.loop = Loop(

@@ -57,7 +57,7 @@ def rate(settings: BeyondNtkSettings) -> float:
     return 2.0 * settings.width
 
 
-def plan(settings: BeyondNtkSettings, dynamics: str) -> Move:
+def plan(settings: BeyondNtkSettings, dynamics: str, record: Record) -> Move:
     """Algorithm 1, with steps of `eta_inf`, or the flow that it follows at small ones; time is steps times that."""
     data, rates = settings.samples or None, {"first": rate(settings)}
     if dynamics == "descent":

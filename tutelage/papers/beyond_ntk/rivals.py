@@ -90,7 +90,6 @@ def samples(settings: BeyondNtkSettings, seed: int = 0) -> tuple[np.ndarray, np.
     return np.asarray(oracle.plain.x), np.asarray(oracle.plain.y)[:, 0]
 
 
-@cache
 def network(contest: Contest) -> xr.Dataset:
     """The run on the samples, with the population loss along it."""
     if contest.dynamics == "flow":

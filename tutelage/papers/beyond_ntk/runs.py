@@ -1,7 +1,6 @@
-"""Runs that figures and claims share, each made once in a process."""
+"""Runs that figures and claims share: both are made within a store, which has what the other has computed."""
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import xarray as xr
@@ -11,7 +10,6 @@ from tutelage.papers.beyond_ntk.recipe import run
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 
 
-@cache
 def traces(settings: BeyondNtkSettings, seeds: int = 1, records: int = 200, slow: int = 0) -> xr.Dataset:
     """`norm` (the tensors' errors by order), the paper's `L`, the loss that is descended, and what else is recorded.
 

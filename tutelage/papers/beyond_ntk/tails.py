@@ -1,6 +1,5 @@
 """How the loss ends, width by width: as a power of time if there are more units than directions, else exponentially."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +42,6 @@ def tail_run(plan: Plan, width: int) -> xr.Dataset:
     return traces(settings(plan, width), plan.seeds, RECORDS)
 
 
-@cache
 def losses(plan: Plan, width: int) -> tuple[Array, Array]:
     """Times above 0, and the median over seeds of L at them, as far as it is above rounding."""
     # A seed whose gradient is at rounding level has stopped: nan from there on.

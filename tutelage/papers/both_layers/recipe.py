@@ -69,7 +69,7 @@ def _signs(settings: BothLayersSettings) -> np.ndarray:
     return np.where(np.arange(settings.width) % 2 == 0, 1.0, -1.0)
 
 
-def plan(settings: BothLayersSettings, dynamics: str) -> AbstractDynamics:
+def plan(settings: BothLayersSettings, dynamics: str, record: Record) -> AbstractDynamics:
     """The paper's descent, or the flow that it follows at small steps."""
     data = settings.samples or None
     if dynamics == "flow":

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.certificates.checks import Check
 from tutelage.analysis.readout import errors
-from tutelage.dynamics.spherical import Course, Learner
+from tutelage.dynamics.spherical import Learner
 from tutelage.dynamics.streams import Samples, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.trajectory.spherical import watched
 
 SAMPLES = 2000
 """On how many samples of a phase the two ways are compared."""
@@ -34,10 +33,7 @@ def certify(settings: ClusterMoeSettings, seeds: list[int], found: dict[str, NDA
 
 def _trained(name: str, settings: ClusterMoeSettings, learner: Learner, step: float) -> Check:
     """The overlap that differs most between blocks and the loop."""
-    rule = stages.rule(settings, step, learner.first.shape[1])
-    course = Course([learner], rule, SAMPLES, np.array([SAMPLES]), watched(settings.problem()))
-    course.finish()
-    ours = np.asarray(course.learners[0].first, float)
+    ours = np.asarray(stages.trained(settings, [learner], step, SAMPLES)[1][0].first, float)
     plain = looped(learner, SAMPLES, step)
     worst = np.unravel_index(np.argmax(np.abs(ours - plain)), ours.shape)
     difference = float(np.abs(ours - plain)[worst])

@@ -17,14 +17,15 @@ from tutelage.dynamics.neuron_flow import flow_overlaps
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import passing, population
 from tutelage.papers.cluster_moe.result import sharply
+from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.clusters import Clustered, Clusters
 from tutelage.problem.frame import Frame
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.units import Experts, Units
 from tutelage.trajectory.dataset import provenance
+from tutelage.trajectory.observables import row_names
 from tutelage.trajectory.result import Run
-from tutelage.trajectory.spherical import best_of, rows_of
 
 _EXPLORERS, _HIRED, _VANILLA = range(21, 24)
 PATIENCE = 1e4
@@ -71,7 +72,7 @@ def _one(settings: ClusterMoeSettings, seed: int, records: int) -> xr.Dataset:
             "sharp": ("expert", sharply(seen)),
             "served": ("expert", 1 + np.argmax(seen, axis=0)),
         },
-        coords={"time": times, "row": rows_of(problem), "cluster": np.arange(1, problem.inputs.count + 1)},
+        coords={"time": times, "row": list(row_names(problem)), "cluster": np.arange(1, problem.inputs.count + 1)},
     )
     if settings.vanilla_width:
         law = Experts(1, settings.vanilla_width, settings.kind, settings.bias)

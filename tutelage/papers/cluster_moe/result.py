@@ -7,10 +7,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.oracle.routing import passing
+from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.trajectory.dataset import provenance
 from tutelage.trajectory.findings import Phase
-from tutelage.trajectory.spherical import best_of, rows_of
+from tutelage.trajectory.observables import row_names
 
 SHARP = 0.9
 """An expert is routed sharply when it sees a cluster's samples with at least this probability, and those of all other
@@ -31,7 +32,7 @@ def dataset(settings: ClusterMoeSettings, seeds: list[int], found: Found) -> xr.
     Time counts samples. Phases II and IV take none of it: their samples are a batch.
     """
     problem = settings.problem()
-    coords = {"seed": seeds, "row": rows_of(problem), "cluster": np.arange(1, problem.inputs.count + 1)}
+    coords = {"seed": seeds, "row": list(row_names(problem)), "cluster": np.arange(1, problem.inputs.count + 1)}
     variables: dict[str, Any] = _explored(found) | _routed(settings, found) | _hired(found) | _errors(found)
     if settings.vanilla_width:
         variables |= _vanilla(found)

@@ -1,17 +1,12 @@
-"""Runs that figures and claims share, each made once in a process, and taken up again if a process was stopped."""
+"""Runs that figures and claims share: settings by name and size, and their Datasets."""
 
-import threading
 import warnings
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from tutelage._config import cache_folder
-from tutelage._progress import tell
 from tutelage.papers.cluster_moe.presets import PRESETS
-from tutelage.papers.cluster_moe.recipe import identity_of, run
+from tutelage.papers.cluster_moe.recipe import run
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 
@@ -30,10 +25,6 @@ SMALL: dict[str, Any] = {
 """The default laboratory in 20 dimensions in place of 30, where neurons leave their starts in a third of the time."""
 SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
 
-_MADE: dict[str, xr.Dataset] = {}
-_LOCKS: dict[str, threading.Lock] = {}
-_GUARD = threading.Lock()
-
 
 def configured(name: str, size: Size, **changes: Any) -> ClusterMoeSettings:
     """The settings of a preset; of "lab_b" in quick size the small ones."""
@@ -42,34 +33,8 @@ def configured(name: str, size: Size, **changes: Any) -> ClusterMoeSettings:
 
 
 def laboratory(name: str = "lab_b", size: Size = "quick", seeds: int | None = None, **changes: Any) -> xr.Dataset:
-    """The Dataset of a preset's run, over `seeds` seeds (two in quick size, four in full).
-
-    Figures and claims are made side by side: the first who asks computes, the others wait.
-    """
+    """The Dataset of a preset's run, over `seeds` seeds (two in quick size, four in full)."""
     settings = configured(name, size, **changes)
-    numbers = list(range(seeds or SEEDS[size]))
-    key = identity_of(settings, numbers)
-    with _GUARD:
-        lock = _LOCKS.setdefault(key, threading.Lock())
-    with lock:
-        if key not in _MADE:
-            _MADE[key] = _kept(name, settings, numbers, key)
-        return _MADE[key]
-
-
-def _kept(name: str, settings: ClusterMoeSettings, seeds: list[int], key: str) -> xr.Dataset:
-    """Run it, with a checkpoint that is there until it is finished."""
-    folder = cache_folder("unfinished")
-    path = None if folder is None else Path(folder) / f"cluster_moe-{key}.npz"
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the paper does not state is in the figure's caption
-        made = run(settings, seeds=seeds, checkpoint=path, progress=partial(_told, name)).dataset
-    if path is not None:
-        path.unlink(missing_ok=True)
-    return made
-
-
-def _told(name: str, label: str, done: int, total: int) -> None:
-    tell(f"cluster_moe {name}: {label}", done, total)
+        return run(settings, seeds=seeds or SEEDS[size]).dataset

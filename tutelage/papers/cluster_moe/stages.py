@@ -12,10 +12,16 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage.analysis.readout import Errors, Readout, errors, ridge
+from tutelage.dynamics.base import Prepared
 from tutelage.dynamics.blocks import Rule
+from tutelage.dynamics.driver import Loop
+from tutelage.dynamics.loop import Limits
+from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.router import Routed, route
-from tutelage.dynamics.spherical import Learner
+from tutelage.dynamics.spherical import ExpertWeights, Learner, SphericalStep, on_segments
+from tutelage.dynamics.staging import stacked
 from tutelage.dynamics.streams import Stream, stream
+from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import population
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.activations import activation
@@ -127,6 +133,27 @@ def reread(settings: ClusterMoeSettings, seed: int, units: Units, first: Array, 
     units = found.put(units)
     missed = errors(data(settings, seed, TEST), units, first, samples=settings.test_samples, **routing)
     return Read(found, missed, units, first)
+
+
+def trained(
+    settings: ClusterMoeSettings, learners: list[Learner], step: float, samples: int, stops: ArrayLike = ()
+) -> tuple[NDArray[np.float64], list[Learner], NDArray]:
+    """Learners after `samples` samples of their own streams: times of records, learners, and weights at these times."""
+    rule_, every = rule(settings, step, learners[0].first.shape[1]), on_segments(np.asarray(stops, float), samples)
+    weights = stacked([ExpertWeights(each.first, each.units, each.theta) for each in learners])
+    problem, router = settings.problem(), learners[0].router
+    moves = SphericalStep(problem, rule_, samples, router, learners[0].weighted, settings.precision)
+    keys = np.stack([np.asarray(each.stream.key) for each in learners])
+    prepared = Prepared(moves, ClusterOracle(problem), False, jnp.asarray(problem.frame), weights, keys, scored=False)
+    limits = Limits(None, None, jnp.asarray(MAX_STEPS))
+    seen = (("first", lambda view: jnp.asarray(view.weights.first, float)),)
+    loop = Loop(prepared, stops=every.astype(float), observables=seen, limits=limits)
+    loop.follow()
+    rows = np.asarray(loop.state.moment.weights.first)
+    moved = [
+        eqx.tree_at(lambda each: each.first, each, jnp.asarray(own)) for each, own in zip(learners, rows, strict=True)
+    ]
+    return every, moved, loop.records()["first"]
 
 
 def _cast(settings: ClusterMoeSettings, first: ArrayLike) -> Array:

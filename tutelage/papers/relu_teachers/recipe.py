@@ -55,7 +55,7 @@ def _rows(settings: ReluTeachersSettings) -> AbstractRows:
     return WeakRecoveryRows(settings.scale, toward, settings.angle, settings.zeta, settings.counts)
 
 
-def plan(settings: ReluTeachersSettings, dynamics: str) -> AbstractDynamics:
+def plan(settings: ReluTeachersSettings, dynamics: str, record: Record) -> AbstractDynamics:
     """Online SGD as in the paper's figures, descent as in its theorems, or flow."""
     data, step = settings.samples or None, settings.pace(dynamics)
     if dynamics == "flow":

@@ -13,7 +13,7 @@ from tutelage.papers.soft_moe.draws import Draws
 from tutelage.papers.soft_moe.lifted import Lifted
 from tutelage.papers.soft_moe.matching import race
 from tutelage.papers.soft_moe.pruned import Pruned
-from tutelage.papers.soft_moe.races import Race, Sweep, shared, stage, swept
+from tutelage.papers.soft_moe.races import Race, Sweep, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import Single
 
@@ -74,7 +74,7 @@ class Evidence:
     @cached_property
     def own(self) -> Race:
         """The run of the settings themselves, at their own dim."""
-        return shared(self.settings, self.seeds, self.settings.horizon, records=300)
+        return Race(self.settings, self.seeds, self.settings.horizon, records=300)
 
     @cached_property
     def sweep(self) -> Sweep:

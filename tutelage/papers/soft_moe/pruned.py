@@ -18,7 +18,7 @@ from tutelage.oracle.population import population
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import shared
+from tutelage.papers.soft_moe.races import Race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem.networks import Weights
@@ -236,7 +236,7 @@ class Pruned:
     def iid(self) -> Run:
         """The flow from the paper's start, at the size of the settings."""
         settings = self._varied(init="iid")
-        return shared(settings, self.seeds, settings.horizon, records=300).run
+        return Race(settings, self.seeds, settings.horizon, records=300).run
 
     @cached_property
     def orthonormal(self) -> Run:

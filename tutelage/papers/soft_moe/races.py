@@ -1,6 +1,5 @@
 """Flows of the whole problem, and who recovered which teacher, when, beside who was predicted to."""
 
-import functools
 import math
 from functools import cached_property
 from typing import Any
@@ -28,7 +27,7 @@ SEEDS: dict[Size, int] = {"quick": 10, "full": 20}
 
 
 class Race:
-    """One flow of `settings` for seeds 0, 1, ..., made when first asked for."""
+    """One flow of `settings` for seeds 0, 1, ..., made when first asked for; another race of the same finds it stored."""
 
     def __init__(self, settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200):
         self.settings, self.seeds, self.until, self.records = settings, seeds, until, records
@@ -162,13 +161,7 @@ class Start:
 def stage(settings: SoftMoeSettings, seeds: int | tuple[int, ...], *, dim: int | None = None, **values: Any) -> Race:
     """The first stage of Theorem 1, to 0.4 sqrt(dim)."""
     chosen = SoftMoeSettings(**settings.model_dump() | values | {"dim": dim or settings.dim, "until": None})
-    return shared(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10)
-
-
-@functools.lru_cache(maxsize=12)
-def shared(settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200) -> Race:
-    """A race that figures and claims look at together."""
-    return Race(settings, seeds, until, records)
+    return Race(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10)
 
 
 SWEEPS: dict[Size, tuple[tuple[int, ...], int]] = {
@@ -178,7 +171,6 @@ SWEEPS: dict[Size, tuple[tuple[int, ...], int]] = {
 """Dims, and the number of seeds."""
 
 
-@functools.lru_cache(maxsize=2)
 def swept(settings: SoftMoeSettings, size: Size) -> "Sweep":
     """The sweep over dims from orthonormal starts that a figure and a claim look at together."""
     dims, seeds = SWEEPS[size]

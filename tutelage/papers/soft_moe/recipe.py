@@ -58,7 +58,7 @@ def problem(settings: SoftMoeSettings) -> Problem:
     return Problem(Gaussian(settings.dim), teacher(settings), student, noise=settings.noise)
 
 
-def plan(settings: SoftMoeSettings, dynamics: str) -> AbstractDynamics:
+def plan(settings: SoftMoeSettings, dynamics: str, record: Record) -> AbstractDynamics:
     """Gradient flow as in the paper's theorems, online batch SGD as in its figures, or descent."""
     if dynamics == "flow":
         return Flow(until=settings.horizon)

@@ -1,14 +1,12 @@
 """Exploration with a record of all weights, so that Phase II may be tried at any time of it."""
 
 from functools import cache
-from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.dynamics.spherical import Course, Learner
+from tutelage.dynamics.spherical import Learner
 from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.result import sharply
@@ -48,10 +46,8 @@ def followed(
 ) -> tuple[NDArray, Array]:
     """Learners with the step of Phase I: times of records, and weights (seed, time, expert, unit, dim)."""
     stops = np.geomspace(FIRST * samples, samples, records)
-    rule = stages.rule(settings, settings.explore_step, learners[0].first.shape[1])
-    course = Course(learners, rule, samples, stops, _weights)
-    course.finish()
-    return course.stops, course.records()["first"]
+    times, _, weights = stages.trained(settings, learners, settings.explore_step, samples, stops)
+    return times, weights
 
 
 def tried(
@@ -107,7 +103,3 @@ def aimed(seen: Array, knows: Array) -> Array:
     better = np.argmax(knows - knows.mean(axis=-1, keepdims=True), axis=-2)
     own = np.take_along_axis(seen, np.broadcast_to(better, (*seen.shape[:-2], 1, seen.shape[-1])), axis=-2)[..., 0, :]
     return own - (seen.sum(axis=-2) - own) / (seen.shape[-2] - 1)
-
-
-def _weights(learner: Learner) -> dict[str, Any]:
-    return {"first": jnp.asarray(learner.first, float)}

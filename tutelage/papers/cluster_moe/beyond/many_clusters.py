@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.dynamics.neuron_flow import flow_overlaps
-from tutelage.dynamics.spherical import Course, Learner
+from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.bench import Bench
 from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, routed
@@ -166,9 +166,7 @@ def _learnt(pipe: Pipe, seed: int) -> xr.Dataset:
 
 
 def _after(learner: Learner, settings: ClusterMoeSettings, step: float, samples: int) -> Learner:
-    course = Course([learner], stages.rule(settings, step, learner.first.shape[1]), samples, np.empty(0), _nothing)
-    course.finish()
-    return course.learners[0]
+    return stages.trained(settings, [learner], step, samples)[1][0]
 
 
 def _both(settings: ClusterMoeSettings, first: Array) -> NDArray[np.bool_]:
@@ -176,7 +174,3 @@ def _both(settings: ClusterMoeSettings, first: Array) -> NDArray[np.bool_]:
     directions = np.asarray(settings.problem().teacher.directions)
     best = np.abs(first[..., : directions.shape[1]] @ directions.T).max(axis=1) > 0.9
     return best[:, :-1].any(axis=1) & best[:, -1]
-
-
-def _nothing(learner: Learner) -> dict[str, Any]:
-    return {}

@@ -216,7 +216,7 @@ def _moment(units: Units, w: Numbers, problem: Clustered) -> Numbers:
 
 @eqx.filter_jit
 def _gradient(oracle: ClusterOracle, units: Units, overlaps: Array) -> Array:
-    return oracle.gradient(units, overlaps)
+    return oracle.turning(units, overlaps)
 
 
 def gradient_is_exact(evidence: Evidence) -> Finding:

@@ -24,14 +24,13 @@ from tutelage.analysis.claims import (
     mean_interval,
     probability_at_least,
 )
-from tutelage.dynamics.spherical import Course, Learner
+from tutelage.dynamics.spherical import Learner
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.explored import WEAK
 from tutelage.papers.cluster_moe.learnt import RECOVERED, grown, tasks
-from tutelage.papers.cluster_moe.pipeline import watched
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem.units import Units
@@ -245,10 +244,8 @@ def blocks_are_exact(lab: Lab) -> Finding:
         ("III", _learner(lab, 0), settings.step),
     )
     for phase, learner, step in starts:
-        rule = stages.rule(settings, step, learner.first.shape[1])
-        course = Course([learner], rule, SAMPLES, np.array([SAMPLES]), watched(settings.problem()))
-        course.finish()
-        miss = float(np.max(np.abs(np.asarray(course.learners[0].first, float) - looped(learner, SAMPLES, step))))
+        moved = np.asarray(stages.trained(settings, [learner], step, SAMPLES)[1][0].first, float)
+        miss = float(np.max(np.abs(moved - looped(learner, SAMPLES, step))))
         worst = max(worst, miss)
         told.append(f"{miss:.1e} in Phase {phase}")
     return at_most(worst, 1e-10, detail=f"Largest difference of a weight after {SAMPLES} samples: {', '.join(told)}.")

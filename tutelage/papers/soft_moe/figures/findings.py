@@ -8,7 +8,7 @@ import xarray as xr
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import SEEDS, Race, shared, stage, swept
+from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.join import combined, part
 
@@ -18,7 +18,7 @@ ORDER_SEEDS = {"quick": 4, "full": 10}
 
 def annihilation(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """Overlaps of the pairs that cancel, for seed 0; predicted and observed times, for all seeds."""
-    race = shared(settings, SEEDS[size], settings.horizon, 300)
+    race = Race(settings, SEEDS[size], settings.horizon, 300)
     data = race.run.dataset
     first, second = np.nonzero(np.triu(np.isfinite(data["pair_time"].values[0]), 1))
     order = np.argsort(data["pair_time"].values[0][first, second])[:6]

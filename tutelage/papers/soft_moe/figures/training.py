@@ -1,13 +1,11 @@
 """Figures 1 and 2: who has recovered whom, and when; by the exact flow and by online SGD."""
 
-import functools
-
 import numpy as np
 import xarray as xr
 
 from tutelage.analysis.panels import Field, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
-from tutelage.papers.soft_moe.races import SEEDS, shared
+from tutelage.papers.soft_moe.races import SEEDS, Race
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.join import combined, part
@@ -17,18 +15,13 @@ KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time"
 SGD = {"quick": {"step": 0.01, "batch": 4096, "until": 15.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
 
 
-@functools.lru_cache(maxsize=2)
-def both(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """Seed 0 by flow, to the settings' time, and by SGD from the same start."""
-    flow = shared(settings, SEEDS[size], settings.horizon, 300).run.dataset
+    flow = Race(settings, SEEDS[size], settings.horizon, 300).run.dataset
     sampled = SoftMoeSettings(**settings.model_dump() | SGD[size])
     sgd = run(sampled, dynamics="sgd", dtype="float32").dataset
     parts = {"flow": flow[KEPT].isel(seed=0, drop=True), "sgd": sgd[KEPT].isel(seed=0, drop=True)}
     return combined(**parts).assign_attrs({k: sampled.model_dump()[k] for k in ("step", "batch", "dim")})
-
-
-def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
-    return both(settings, size)
 
 
 def tables(dataset: xr.Dataset) -> Sheet:

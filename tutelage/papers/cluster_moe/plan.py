@@ -1,0 +1,243 @@
+"""The four phases, and the vanilla network on the same samples, as the stages of one run."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpy.typing import NDArray
+
+from tutelage._revisions import REVISIONS
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.record import Record
+from tutelage.dynamics.router import RoutedExperts, RouterSteps
+from tutelage.dynamics.spherical import ExpertWeights, Learner, Spherical
+from tutelage.dynamics.staging import stacked
+from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.clustered import ClusterOracle
+from tutelage.oracle.routing import effective_rank
+from tutelage.papers.cluster_moe import stages
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem.clusters import Clustered
+from tutelage.problem.problem import Start
+from tutelage.problem.routers import Router, Top1
+from tutelage.problem.units import Units
+from tutelage.trajectory.asked import Handover, Stage
+from tutelage.trajectory.result import Run
+
+MEASURES = ("absolute", "squared")
+
+
+def plan(settings: ClusterMoeSettings, records: int) -> list[Stage]:
+    """Exploration, router, experts (twice, the second time with a smaller step), second layer; then the rival."""
+    s = settings
+    theta = np.zeros((s.experts, s.dim))
+    few = Record(records)
+
+    def learning(name: str, samples: int, step: float, phase: int, enter: Any, router: Router | None) -> Stage:
+        rows = theta if name == "explore" else None
+        moves = Spherical(samples, step, rows, router, precision=s.precision, phase=phase)
+        return Stage(name, moves, enter, few)
+
+    final = stages.final_router(s)
+    found = [
+        learning("explore", s.explore_samples, s.explore_step, stages.EXPLORE, Explorers(s), Top1()),
+        _router(s),
+        learning("experts", s.samples, s.step, stages.EXPERTS, Hired(s), final),
+        learning("late", s.late_samples, s.late_step, stages.LATE, None, final),
+        Stage("readout", SecondLayer(s)),
+    ]
+    if s.vanilla_width:
+        found += [
+            learning("vanilla_explore", s.explore_samples, s.step, stages.EXPLORE, Vanilla(s), None),
+            learning("vanilla_experts", s.samples, s.step, stages.EXPERTS, None, None),
+            learning("vanilla_late", s.late_samples, s.late_step, stages.LATE, None, None),
+            Stage("vanilla_readout", SecondLayer(s)),
+        ]
+    return found
+
+
+def _router(s: ClusterMoeSettings) -> Stage:
+    """Phase II, by samples; where its expectation is asked for, that is put in when experts are hired."""
+    steps = RouterSteps(
+        s.router_samples, s.router_steps, s.router_step, Top1(s.router_noise),
+        s.average_ties and not s.router_noise, phase=stages.ROUTER, precision=s.precision,
+    )  # fmt: skip
+    return Stage("router", steps)
+
+
+def _start(settings: ClusterMoeSettings, learners: list[Learner]) -> Start:
+    weights = [ExpertWeights(each.first, each.units, each.theta) for each in learners]
+    return Start(jnp.asarray(settings.problem().frame), stacked(weights))
+
+
+@dataclass(frozen=True)
+class Explorers:
+    """Phase I begins with experts that are drawn."""
+
+    settings: ClusterMoeSettings
+
+    def __call__(self, handover: Handover) -> Handover:
+        drawn = [stages.explorers(self.settings, seed) for seed in handover.seeds]
+        return handover.changed(start=_start(self.settings, drawn))
+
+
+@dataclass(frozen=True)
+class Vanilla:
+    """A network without a router begins anew."""
+
+    settings: ClusterMoeSettings
+
+    def __call__(self, handover: Handover) -> Handover:
+        drawn = [stages.vanilla(self.settings, seed) for seed in handover.seeds]
+        return handover.changed(start=_start(self.settings, drawn))
+
+
+@dataclass(frozen=True)
+class Hired:
+    """Phase III: experts drawn anew, or those that explored, behind the router of Phase II."""
+
+    settings: ClusterMoeSettings
+
+    def __call__(self, handover: Handover) -> Handover:
+        routed: RoutedExperts = handover.runs["router"].final
+        theta = expected(self.settings, routed) if self.settings.population_router else routed.theta
+        learners = [
+            stages.hired(self.settings, seed, rows, self._kept(handover, n))
+            for n, (seed, rows) in enumerate(zip(handover.seeds, theta, strict=True))
+        ]
+        return handover.changed(start=_start(self.settings, learners))
+
+    def _kept(self, handover: Handover, number: int) -> Learner | None:
+        if self.settings.reinitialise:
+            return None
+        before: ExpertWeights = jax.tree.map(lambda leaf: leaf[number], handover.runs["explore"].final)
+        seed = handover.seeds[number]
+        return Learner(stages.data(self.settings, seed, stages.EXPERTS), before.units, before.first)
+
+
+def expected(settings: ClusterMoeSettings, routed: RoutedExperts | ExpertWeights) -> NDArray[np.float64]:
+    """Phase II in expectation, for every seed."""
+    each = [jax.tree.map(lambda leaf, n=n: leaf[n], (routed.units, routed.first)) for n in range(len(routed.first))]
+    return np.stack([stages.expected(settings, units, first) for units, first in each])
+
+
+class ReadExperts(eqx.Module):
+    """Experts, and how good their second layer is: errors with standard errors, and by cluster; see `stages.read`."""
+
+    first: Array
+    units: Units
+    theta: Array | None
+    absolute: Float[Array, "2"]
+    squared: Float[Array, "2"]
+    absolute_by_cluster: Float[Array, "cluster 2"]
+    squared_by_cluster: Float[Array, "cluster 2"]
+    zero: Float[Array, ""]
+    idle: Float[Array, ""]
+    size: Float[Array, ""]
+    rank: Float[Array, " expert"]
+
+
+@dataclass(frozen=True)
+class SecondLayer(AbstractDynamics):
+    """Phase IV as a dynamics of one update: ridge regression of the second layer, and its error on fresh samples."""
+
+    name: ClassVar[str] = "second_layer"
+    revision: ClassVar[int] = REVISIONS["second_layer"]
+
+    settings: ClusterMoeSettings
+
+    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+        assert start is not None
+        experts, count = start.student, problem.inputs.count
+        lead = len(seeds)
+        empty = [jnp.zeros((lead, *shape)) for shape in ((2,), (2,), (count, 2), (count, 2), (), (), ())]
+        rank = jnp.zeros((lead, experts.first.shape[1]))
+        weights = ReadExperts(experts.first, experts.units, experts.theta, *empty, rank)
+        step = SecondLayerStep(self.settings, tuple(seeds))
+        keys = np.zeros(lead, np.uint64)
+        return Prepared(step, ClusterOracle(problem), False, start.teacher, weights, keys, scored=False)
+
+    def stops(self, record: Record) -> NDArray[np.float64]:
+        return np.array([1.0])
+
+    def cap(self, asked: int | None) -> int:
+        return 2
+
+    def facts(self, problem: Clustered) -> dict[str, Any]:
+        return {"ridge": self.settings.ridge, "samples": self.settings.ridge_samples}
+
+
+class SecondLayerStep(AbstractStep):
+    """Fits all seeds; sums over samples, which are most of the work, are compiled."""
+
+    settings: ClusterMoeSettings = eqx.field(static=True)
+    seeds: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def drives(self) -> bool:
+        return True
+
+    def begin(self, oracle: AbstractOracle, weights: ReadExperts) -> Moment:
+        return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
+
+    def step(
+        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
+    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+        raise NotImplementedError("A second layer is fitted on the host.")
+
+    def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
+        each = [jax.tree.map(lambda leaf, n=n: leaf[n], moments.weights) for n in range(len(self.seeds))]
+        done = [self._read(seed, weights) for seed, weights in zip(self.seeds, each, strict=True)]
+        clock = jnp.full(len(done), float(stop))
+        return Moment(jax.tree.map(lambda *leaves: jnp.stack(leaves), *done), clock, clock, ())
+
+    def _read(self, seed: int, weights: ReadExperts) -> ReadExperts:
+        router = None if weights.theta is None else stages.final_router(self.settings)
+        data = stages.data(self.settings, seed, stages.LATE)
+        learner = Learner(data, weights.units, weights.first, weights.theta, router)
+        done = stages.read(self.settings, seed, learner)
+        numbers = [np.asarray(getattr(done.errors, name)) for name in MEASURES]
+        parts = [np.asarray(getattr(done.errors, f"{name}_by_cluster")) for name in MEASURES]
+        rest = (
+            done.errors.zero,
+            done.errors.idle,
+            np.linalg.norm(done.readout.outgoing),
+            effective_rank(learner.first),
+        )
+        found = [jnp.asarray(value, float) for value in (*numbers, *parts, *rest)]
+        return ReadExperts(weights.first, weights.units, weights.theta, *found)
+
+
+def found(run: Run, settings: ClusterMoeSettings) -> dict[str, NDArray]:
+    """The arrays of all stages, "stage/name", with a leading seed axis."""
+    arrays: dict[str, NDArray] = {}
+    for name, stage in run.stages.items():
+        final, data = stage.final, stage.dataset
+        if isinstance(final, ExpertWeights):
+            arrays |= {f"{name}/first": np.asarray(final.first), f"{name}/outgoing": np.asarray(final.units.outgoing)}
+            arrays |= {f"{name}/time": data["time"].values.astype(int), f"{name}/overlap": data["overlap"].values}
+        elif isinstance(final, RoutedExperts):
+            arrays |= _of_router(name, stage, settings)
+        else:
+            names = (*MEASURES, *(f"{each}_by_cluster" for each in MEASURES), "zero", "idle", "size", "rank")
+            arrays |= {f"{name}/{each}": np.asarray(getattr(final, each)) for each in names}
+    return arrays
+
+
+def _of_router(name: str, stage: Run, settings: ClusterMoeSettings) -> dict[str, NDArray]:
+    exact = expected(settings, stage.final)
+    if settings.population_router:
+        return {f"{name}/expected": exact, f"{name}/theta": exact}
+    data = stage.dataset
+    steps = data["step"].values.astype(int) - 1  # a record after a step says what that step saw
+    return {
+        f"{name}/expected": exact,
+        f"{name}/theta": np.asarray(stage.final.theta),
+        f"{name}/steps": np.broadcast_to(steps, (data.sizes["seed"], len(steps))),
+        f"{name}/counts": data["counts"].values,
+        f"{name}/entropy": data["entropy"].values,
+    }
