@@ -67,11 +67,13 @@ if TYPE_CHECKING:
     from tutelage.trajectory.result import Run as Run
     from tutelage.verbs import descend as descend
     from tutelage.verbs import flow as flow
+    from tutelage.verbs import go_on as go_on
     from tutelage.verbs import run as run
     from tutelage.verbs import sgd as sgd
     from tutelage.verbs import spherical as spherical
 
 _HOME = {
+    "go_on": "verbs",
     "run": "verbs",
     "Flow": "dynamics.flow",
     "Descent": "dynamics.descent",

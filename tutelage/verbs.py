@@ -78,6 +78,38 @@ def run(
     return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
 
 
+def go_on(
+    run: Run,
+    stage: Stage,
+    *,
+    certify: bool = False,
+    store: Store | str | Path | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """A further stage from the end of a finished run: prune and fine-tune, switch the teacher, change the step.
+
+    ```python
+    >>> import tutelage as tt
+    >>> problem = tt.Problem(
+    ...     inputs=tt.Gaussian(10**6),
+    ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-3), width=1, trains=("first",)),
+    ... )
+    >>> half = tt.descend(problem, step=0.5, steps=5)
+    >>> more = tt.go_on(half, tt.Stage("fine", tt.Flow(until=5.0)))
+    >>> bool(more.loss[0, 0] == half.last("loss")[0])
+    True
+
+    ```
+    """
+    begin = stage.enter(run.handover) if stage.enter else run.handover
+    asked = Asked(
+        begin.problem, stage.dynamics, begin.seeds, stage.record or Record(), stage.stop or Stop(), begin.start
+    )
+    return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
+
+
 def ask(
     asked: Asked,
     *,

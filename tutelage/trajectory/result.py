@@ -17,8 +17,9 @@ from tutelage._errors import BadInput, StopReason
 from tutelage._extensions import extension
 from tutelage.dynamics.base import AbstractDynamics, Prepared
 from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.problem import Start
 from tutelage.trajectory import dataset as door
-from tutelage.trajectory.asked import Asked
+from tutelage.trajectory.asked import Asked, Handover
 from tutelage.trajectory.findings import Certificate, Phase, Table
 
 FINAL, STAGES = "final", "stages"
@@ -55,7 +56,7 @@ class Run(Recorded):
 
     - `asked`: what it was asked for, None for a run that was read without it; `seconds`: how long it took.
     - `phases`, `certificate`, `claims`: what was found out about it.
-    - `stages`: the runs of its stages, by name; the Dataset is then that of the last one, or of its paper.
+    - `stages`: the runs of its stages, by name; the Dataset is then that of all if they record the same, or the last one.
     - `facts`: a few plain numbers for its summary.
 
     `start`, `final` and `teacher` are weights in frame coordinates (`start` and `final` with a leading seed axis);
@@ -116,6 +117,13 @@ class Run(Recorded):
     def stopped(self) -> tuple[StopReason, ...]:
         """Why each seed stopped."""
         return tuple(StopReason[str(name).upper()] for name in self.dataset["stopped"].values)
+
+    @property
+    def handover(self) -> Handover:
+        """What a further stage begins from."""
+        if self.asked is None:
+            raise BadInput("This run was read from a file, without its problem; ask for it with tt.run and its store.")
+        return Handover(self.asked.problem, self.asked.seeds, Start(self.teacher, self.final), self.stages)
 
     def said(self, **findings: Any) -> "Run":
         """The same run with what was found out about it: phases, a certificate, claims, facts."""

@@ -18,6 +18,7 @@ from tutelage.dynamics.record import Observable, Record
 from tutelage.problem.problem import Start
 from tutelage.trajectory.asked import Asked, Handover, Stage
 from tutelage.trajectory.dataset import to_dataset
+from tutelage.trajectory.joining import joined
 from tutelage.trajectory.observables import chosen
 from tutelage.trajectory.result import Run
 
@@ -151,8 +152,11 @@ class Training(Kept):
     def result(self, seconds: float) -> Run:
         """The finished run."""
         last = self._stage_run(self.current)
-        stages = self.runs | {self.current.stage.name: last} if isinstance(self.asked.plan, tuple) else {}
-        return dataclasses.replace(last, seconds=seconds, asked=self.asked, stages=stages)
+        if not isinstance(self.asked.plan, tuple):
+            return dataclasses.replace(last, seconds=seconds, asked=self.asked)
+        stages = self.runs | {self.current.stage.name: last}
+        whole = joined({name: run.dataset for name, run in stages.items()})
+        return dataclasses.replace(last, dataset=whole, seconds=seconds, asked=self.asked, stages=stages)
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:
         """Of all stages that were begun."""

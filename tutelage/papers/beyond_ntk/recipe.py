@@ -1,6 +1,7 @@
 """From settings to a problem and a run."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tutelage.problem.initial import GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
+from tutelage.trajectory.asked import Stage
 
 
 def teacher_rows(settings: BeyondNtkSettings) -> np.ndarray:
@@ -61,7 +63,9 @@ def plan(settings: BeyondNtkSettings, dynamics: str, record: Record) -> Move:
     """Algorithm 1, with steps of `eta_inf`, or the flow that it follows at small ones; time is steps times that."""
     data, rates = settings.samples or None, {"first": rate(settings)}
     if dynamics == "descent":
-        return Descent(settings.step, settings.steps, data, truncation=truncation(settings), rates=rates)
+        caps, end = settings.caps if settings.truncate else (math.inf,), _first_stage(settings)
+        moves = [Descent(settings.step, settings.steps, data, truncation=_capped(cap), rates=rates) for cap in caps]
+        return moves[0] if end is None else _two_stages(moves[0], moves[1], end, record)
     if settings.truncate:
         raise BadInput("beyond_ntk: truncation is for descent, but a flow was asked for; leave out truncate.")
     return Flow(settings.until, data=data, rates=rates)
@@ -73,12 +77,25 @@ def record(settings: BeyondNtkSettings, dynamics: str) -> Record:
     return Record(300, observables=("loss", "gradient_norm", "first_norm"), own=own)
 
 
-def truncation(settings: BeyondNtkSettings) -> Truncation | None:
-    """Algorithm 1's two stages, in updates."""
-    if not settings.truncate:
+def _capped(cap: float) -> Truncation | None:
+    return None if math.isinf(cap) else Truncation((cap,))
+
+
+def _first_stage(settings: BeyondNtkSettings) -> int | None:
+    """After how many updates Algorithm 1 raises its cap; None if it has one stage."""
+    if not settings.truncate or settings.stage is None:
         return None
-    ends = () if settings.stage is None else (max(1, round(settings.stage / settings.step)),)
-    return Truncation(settings.caps, ends)
+    return max(1, round(settings.stage / settings.step))
+
+
+def _two_stages(one: Descent, two: Descent, end: int, record: Record) -> list[Stage]:
+    """Algorithm 1's two stages: a unit that stood still moves again once the cap is higher."""
+    stops = one.stops(record)
+    early, late = np.append(stops[stops < end], end), np.append(end, stops[stops > end]) - end
+    return [
+        Stage("stage 1", replace(one, steps=end), record=replace(record, at=early)),
+        Stage("stage 2", replace(two, steps=one.steps - end), record=replace(record, at=late)),
+    ]
 
 
 RECIPE = Recipe("beyond_ntk", BeyondNtkSettings, problem, plan, record=record, phases=lambda run, settings: phases(run))

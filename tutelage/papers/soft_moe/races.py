@@ -27,7 +27,7 @@ SEEDS: dict[Size, int] = {"quick": 10, "full": 20}
 
 
 class Race:
-    """One flow of `settings` for seeds 0, 1, ..., made when first asked for; another race of the same finds it stored."""
+    """One flow of `settings` for seeds 0, 1, ..., made when first asked for; a store has it for the next."""
 
     def __init__(self, settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200):
         self.settings, self.seeds, self.until, self.records = settings, seeds, until, records

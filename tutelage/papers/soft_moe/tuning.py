@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage.analysis.phases import Fit, line
+from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.record import Record, Stop
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.mixture import units
@@ -21,9 +22,10 @@ from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
+from tutelage.trajectory.asked import Handover, Stage
 from tutelage.trajectory.observables import Observable
 from tutelage.trajectory.result import Run
-from tutelage.verbs import flow
+from tutelage.verbs import go_on
 
 Values = NDArray[np.float64]
 
@@ -131,21 +133,34 @@ class Tuning:
 
 def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: float = UNTIL) -> Tuning:
     """Flow again from the kept experts of the end of a run, with the norms that they have (Section 5.2)."""
-    which = 0 if seed is None else list(learnt.dataset["seed"].values).index(seed)
-    problem = learnt.asked["problem"]
-    weights = jax.tree.map(lambda leaf: np.asarray(leaf)[which], learnt.final)
-    students = _in_order(weights, learnt.teacher, kept)
-    chosen = restart(problem, weights, learnt.teacher, students)
+    pruned = Pruned(tuple(kept), 0 if seed is None else list(learnt.dataset["seed"].values).index(seed))
+    record = Record(np.linspace(0, until, RECORDS), own=OBSERVE)
     # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
-    run = flow(
-        chosen,
-        until=until,
-        rtol=1e-10,
-        record=Record(np.linspace(0, until, RECORDS), own=OBSERVE),
-        stop=Stop(gradient=0),
-    )
-    hidden = problem.student.hidden
-    return Tuning(run, students, Constants.of(hidden.gate, hidden.degree))
+    run = go_on(learnt, Stage("tune", Flow(until, rtol=1e-10), pruned, record, Stop(gradient=0)))
+    hidden = learnt.asked.problem.student.hidden
+    return Tuning(run, pruned.students(learnt.handover), Constants.of(hidden.gate, hidden.degree))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What changes between learning and fine-tuning: one seed goes on, with the kept experts only."""
+
+    kept: tuple[int, ...]
+    which: int
+
+    def __call__(self, handover: Handover) -> Handover:
+        weights, teacher = self._ends(handover)
+        chosen = restart(handover.problem, weights, teacher, self.students(handover))
+        return handover.changed(problem=chosen, start=None, seeds=(0,))
+
+    def students(self, handover: Handover) -> tuple[int, ...]:
+        """The kept experts in the order of their teachers."""
+        return _in_order(*self._ends(handover), self.kept)
+
+    def _ends(self, handover: Handover) -> tuple[Weights, Weights]:
+        assert handover.start is not None
+        weights = jax.tree.map(lambda leaf: np.asarray(leaf)[self.which], handover.start.student)
+        return weights, handover.start.teacher
 
 
 def restart(problem: Problem, weights: Weights, teacher: Weights, students: Sequence[int]) -> Problem:
