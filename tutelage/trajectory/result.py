@@ -56,7 +56,7 @@ class Run(Recorded):
 
     - `asked`: what it was asked for, None for a run that was read without it; `seconds`: how long it took.
     - `phases`, `certificate`, `claims`: what was found out about it.
-    - `stages`: the runs of its stages, by name; the Dataset is then that of all if they record the same, or the last one.
+    - `stages`: the runs of its stages, by name; the Dataset is that of all if they record the same, else of the last.
     - `facts`: a few plain numbers for its summary.
 
     `start`, `final` and `teacher` are weights in frame coordinates (`start` and `final` with a leading seed axis);
