@@ -25,7 +25,7 @@ from tutelage.papers.beyond_ntk.figures import plateau as lengths
 from tutelage.papers.beyond_ntk.figures.beyond import common, dimension, kappa, noise, overlapping, relu_teacher, subset
 from tutelage.papers.beyond_ntk.observed import observed
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.trajectory.measures import options
+from tutelage.trajectory.measures import needed
 
 DEFAULT = BeyondNtkSettings()
 CHECKS = {claim.id: claim.check for claim in CLAIMS}
@@ -85,9 +85,7 @@ def laws(monkeypatch):
     # Long enough for the made-up plateaus.
     monkeypatch.setattr(escapes, "HORIZON", 12.0)
     monkeypatch.setitem(tails.PLANS, "quick", tails.Plan(10, (10, 40), 500.0, 2))
-    tails.losses.cache_clear()
-    yield made
-    tails.losses.cache_clear()
+    return made
 
 
 def verdict(id, size="quick"):
@@ -114,7 +112,6 @@ def test_claims_hold_on_runs_that_obey_them(laws, id):
 )
 def test_a_broken_law_flips_the_claim(laws, id, law, wrong):
     setattr(laws, law, wrong)
-    tails.losses.cache_clear()
     assert verdict(id) is Verdict.FAILS
 
 
@@ -220,8 +217,8 @@ def test_the_teacher_without_its_linear_part_is_half_of_the_papers():
     paper = recipe.run(settings, seeds=3, record="all")
     half = recipe.problem(BeyondNtkSettings(dim=6, width=24, scale=math.sqrt(0.5)))
     half = dataclasses.replace(half, teacher=tt.TwoLayer("abs", first=np.eye(6), second=np.full(6, 1 / 12)))
-    measured = {"observables": ("loss", "gradient_norm", "first_norm"), "observe": observed(half, settings)}
-    run = tt.descend(half, step=0.4, steps=20, rates={"first": 48.0}, seeds=3, record="all", **measured)
+    record = tt.Record("all", observables=("loss", "gradient_norm", "first_norm"), own=observed(half, settings))
+    run = tt.descend(half, step=0.4, steps=20, rates={"first": 48.0}, seeds=3, record=record)
     np.testing.assert_allclose(run.loss.values, paper.loss.values / 4, rtol=1e-9)
     assert relu_teacher.CLOCKS == {"relu2": 1.0, "relu": 0.5, "abs": 2.0}
 
@@ -285,7 +282,7 @@ def test_a_sweep_stops_at_the_escape():
     # On samples, where the loss that is descended does not tell.
     settings = BeyondNtkSettings(dim=6, width=24, until=400.0, samples=600)
     measure = sweeps.MEASURES[0]
-    run = recipe.run(settings, seeds=2, **options([measure]))
+    run = recipe.run(settings, seeds=2, record=needed([measure]))
     found = measure.measured(run).values
     assert (found > 5).all() and (found < 200).all()
     np.testing.assert_allclose(run.dataset["stop_time"].values, found, rtol=1e-12)

@@ -13,7 +13,7 @@ from tutelage.papers.beyond_ntk.checks import formulas, training
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures import FIGURES, narrow, orders, stagewise
 from tutelage.papers.beyond_ntk.observed import tensor_norms
-from tutelage.papers.beyond_ntk.recipe import rate, run, teacher_rows, truncation
+from tutelage.papers.beyond_ntk.recipe import plan, problem, rate, run, teacher_rows
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.present.figures import draw
 
@@ -83,14 +83,40 @@ def test_teachers_have_the_cosine_and_weights_asked_for():
     assert a.sum() == pytest.approx(1) and a.max() / a.min() == pytest.approx(3)
 
 
-def test_truncation_in_updates():
-    settings = BeyondNtkSettings(truncate=(2.0, 50.0), stage=600.0)
-    assert truncation(settings) == tt.Truncation((2.0, 50.0), (3000,))
-    half = settings.model_copy(update={"half_threshold": True})
-    assert truncation(half) == tt.Truncation((1.0, 25.0), (3000,))
-    assert truncation(BeyondNtkSettings()) is None
+@pytest.mark.parametrize(("half", "caps"), [(False, (2.0, 50.0)), (True, (1.0, 25.0))])
+def test_algorithm_1_in_updates(half, caps):
+    settings = BeyondNtkSettings(truncate=(2.0, 50.0), stage=600.0, until=800.0, half_threshold=half)
+    one, two = plan(settings, "descent", tt.Record(5))
+    assert [stage.dynamics.steps for stage in (one, two)] == [3000, 1000]
+    assert [stage.dynamics.truncation for stage in (one, two)] == [tt.Truncation((cap,)) for cap in caps]
+    # Both stages together record what one run of 4000 updates would, and where they meet.
+    together = np.concatenate([one.record.at, two.record.at[1:] + 3000])
+    np.testing.assert_array_equal(together, np.union1d(tt.Record(5).updates(4000), [3000]))
+
+
+def test_truncation_is_left_out_or_refused():
+    assert plan(BeyondNtkSettings(), "descent", tt.Record()).truncation is None
+    assert plan(BeyondNtkSettings(truncate=(2.0,)), "descent", tt.Record()).truncation == tt.Truncation((2.0,))
     with pytest.raises(tt.BadInput, match="for descent"):
         run(BeyondNtkSettings(**SMALL, truncate=(2.0,)), dynamics="flow")
+
+
+def test_two_stages_are_one_trajectory():
+    """That of a descent whose cap rises under way."""
+    settings = BeyondNtkSettings(dim=6, width=18, until=60.0, truncate=(0.5, 20.0), stage=20.0)
+    staged = run(settings, seeds=2, record=20)
+    steps, end = settings.steps, round(20.0 / settings.step)
+    rising = tt.Truncation(settings.caps, (end,))
+    record = tt.Record(staged.step.values, observables=("loss", "first_norm"))
+    whole = tt.descend(
+        problem(settings), step=settings.step, steps=steps, truncation=rising, rates={"first": rate(settings)}, seeds=2,
+        record=record,
+    )  # fmt: skip
+    np.testing.assert_array_equal(staged.step, whole.step)
+    np.testing.assert_allclose(staged.time, whole.time, rtol=1e-12)
+    for name in ("loss", "first_norm"):
+        np.testing.assert_allclose(staged.dataset[name], whole.dataset[name], rtol=1e-12)
+    np.testing.assert_array_equal(staged.last("loss"), staged.stages["stage 2"].last("loss"))
 
 
 def test_frozen_units_are_counted():
@@ -102,7 +128,7 @@ def test_frozen_units_are_counted():
 
 
 def test_stages_come_in_their_order(small):
-    names = [phase["name"] for phase in small.phases if phase["seed"] == 0]
+    names = [phase.name for phase in small.phases if phase.seed == 0]
     assert names == ["stage 1.1", "plateau (stage 1.2)", "convergence (stage 2)"]
 
 

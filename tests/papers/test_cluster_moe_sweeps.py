@@ -7,7 +7,6 @@ import xarray as xr
 import tutelage as tt
 from tutelage.papers.cluster_moe import sweeps
 from tutelage.papers.cluster_moe.result import sharply
-from tutelage.trajectory.staged import StagedRun
 
 
 def made(**changes):
@@ -26,7 +25,7 @@ def made(**changes):
         "stop_time": ("seed", np.array([1e6])),
     }
     coords = {"seed": [0], "row": ["w1", "w2", "wg", "v1", "v2"], "cluster": [1, 2], "network": ["moe", "vanilla"]}
-    return StagedRun(xr.Dataset(data | changes, coords=coords), 1.0)
+    return tt.Run(xr.Dataset(data | changes, coords=coords), 1.0)
 
 
 def value(name, run):
@@ -52,7 +51,7 @@ def test_an_expert_that_is_not_sharp_does_not_count():
 
 def test_what_a_run_does_not_have_is_said():
     run = made()
-    bare = StagedRun(run.dataset.drop_vars(["error", "vanilla_overlap"]), 1.0)
+    bare = tt.Run(run.dataset.drop_vars(["error", "vanilla_overlap"]), 1.0)
     with pytest.raises(tt.BadInput, match="second layer"):
         sweeps.error(bare)
     with pytest.raises(tt.BadInput, match="vanilla_width"):

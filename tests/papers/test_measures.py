@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import math
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from tutelage.papers.both_layers.sweeps import success_chance
 from tutelage.papers.relu_teachers.lasting import crowding, plateau_time, turning
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.soft_moe import foretold
-from tutelage.trajectory.measures import options
+from tutelage.trajectory.measures import needed
 
 MOE, BOTH, RELU = tt.papers.soft_moe, tt.papers.both_layers, tt.papers.relu_teachers
 PAPERS = (MOE, BOTH, RELU)
@@ -26,7 +25,7 @@ PAPERS = (MOE, BOTH, RELU)
 def launched(paper, names, values, dynamics=None, **more):
     """A run as a sweep makes it for these measures."""
     wanted = [paper.measure(name) for name in names]
-    return paper.launch(paper.configure(values), dynamics, **options(wanted) | more)
+    return paper.run(paper.configure(values), dynamics=dynamics, record=needed(wanted), **more)
 
 
 # Diagrams and names, all papers.
@@ -221,7 +220,7 @@ def test_the_law_of_planted_signs():
 
 def test_times_of_phases_are_those_of_the_run():
     run = launched(BOTH, ["alignment_time", "growth_time"], {"scale": 1e-4}, seeds=2)
-    ends = {(row["name"], row["seed"]): row["end"] for row in json.loads(run.dataset.attrs["phases"])}
+    ends = {(phase.name, phase.seed): phase.end for phase in run.phases}
     for name in ("alignment", "growth"):
         found = BOTH.measure(f"{name}_time").measured(run)
         np.testing.assert_array_equal(found.values, [ends[name, 0], ends[name, 1]])

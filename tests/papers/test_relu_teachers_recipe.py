@@ -23,7 +23,7 @@ def escaping():
 
 
 def phase(result, name, seed=0):
-    return next(p for p in result.phases if p["name"] == name and p["seed"] == seed)
+    return next(p for p in result.phases if p.name == name and p.seed == seed)
 
 
 @pytest.mark.parametrize("dim", [5, 100, 10**8])
@@ -66,33 +66,33 @@ def test_the_plateau_is_found_with_its_level_and_rate(escaping):
     for seed in (0, 1):
         collapse, shelf, escape = (phase(escaping, name, seed) for name in ("collapse", "plateau", "escape"))
         # From 1e-12 the spread falls to 1e-4 before it grows again: the rates are those of the saddle to a few percent.
-        assert collapse["fit"]["slope"] == pytest.approx(-level.decay_inside, rel=0.02)
-        assert escape["fit"]["slope"] == pytest.approx(level.gamma_inside, rel=0.05)
-        assert f"predicted {level.loss:.5g}" in shelf["description"]
-        at = float(escaping.loss.sel(seed=seed, time=0.5 * (shelf["start"] + shelf["end"]), method="nearest"))
+        assert collapse.fit.slope == pytest.approx(-level.decay_inside, rel=0.02)
+        assert escape.fit.slope == pytest.approx(level.gamma_inside, rel=0.05)
+        assert f"predicted {level.loss:.5g}" in shelf.description
+        at = float(escaping.loss.sel(seed=seed, time=0.5 * (shelf.start + shelf.end), method="nearest"))
         assert at == pytest.approx(level.loss, rel=0.01)
         # The linear prediction leaves out that the growth slows near its end.
-        assert 0 < escape["end"] - escape["predicted"] < 2 / level.gamma_inside
+        assert 0 < escape.end - escape.predicted < 2 / level.gamma_inside
 
 
 def test_the_papers_order_is_reversed_for_two_teachers(escaping):
     aligned, grown = phase(escaping, "alignment (T1)"), phase(escaping, "growth (T2)")
-    assert aligned["end"] > grown["end"] > 1e5 * aligned["predicted"]
+    assert aligned.end > grown.end > 1e5 * aligned.predicted
 
 
 def test_one_teacher_aligns_first():
     result = run(ReluTeachersSettings(**SMALL | {"teachers": 1, "students": 3}, scale=1e-4), dynamics="flow")
-    names = [p["name"] for p in result.phases]
+    names = [p.name for p in result.phases]
     assert names == ["small norms", "alignment (T1)", "growth (T2)", "local"]
-    assert phase(result, "alignment (T1)")["end"] < phase(result, "small norms")["end"]
-    assert phase(result, "local")["end"] == 50.0
+    assert phase(result, "alignment (T1)").end < phase(result, "small norms").end
+    assert phase(result, "local").end == 50.0
 
 
 def test_no_phase_is_found_in_a_run_that_stands_still():
     result = run(ReluTeachersSettings(**SMALL | {"steps": 20}, scale=1e-2), dynamics="descent", record=20)
-    assert {p["name"] for p in result.phases} <= {"small norms", "collapse"}
+    assert {p.name for p in result.phases} <= {"small norms", "collapse"}
     early = run(ReluTeachersSettings(dim=10**8, steps=50), record=20)
-    assert "local" not in {p["name"] for p in early.phases}
+    assert "local" not in {p.name for p in early.phases}
 
 
 def test_measures_on_a_hand_made_record():

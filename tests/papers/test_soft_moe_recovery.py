@@ -96,10 +96,10 @@ def test_all_three_dynamics_agree_where_noise_and_steps_are_small():
 
 def test_phases_say_what_happened(races):
     race = races["orthonormal"]
-    names = [phase["name"] for phase in race.run.phases if phase["seed"] == 0]
+    names = [phase.name for phase in race.run.phases if phase.seed == 0]
     assert names[:3] == ["search", "recovery", "routers follow"]
-    recovery_ = next(phase for phase in race.run.phases if phase["name"] == "recovery")
-    assert recovery_["start"] == pytest.approx(race.times[0].min()) and recovery_["end"] == race.times[0].max()
+    recovery_ = next(phase for phase in race.run.phases if phase.name == "recovery")
+    assert recovery_.start == pytest.approx(race.times[0].min()) and recovery_.end == race.times[0].max()
 
 
 def test_from_orthonormal_starts_predictions_come_true(races):

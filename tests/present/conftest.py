@@ -1,4 +1,4 @@
-"""A tiny paper, so that presentation is tested without running anything long."""
+"""A tiny paper, whose runs are real and take milliseconds: presentation is tested without anything long."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,13 @@ import pydantic
 import pytest
 import xarray as xr
 
+import tutelage as tt
 from tutelage import papers
 from tutelage._errors import unknown
-from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, probability_is
 from tutelage.analysis.panels import Panel, Sheet, line
-from tutelage.papers.paper import Figure, Paper, Settings
+from tutelage.papers.paper import Figure, Paper, Recipe, Settings
+from tutelage.store import fetching
 from tutelage.trajectory.dataset import save
 
 
@@ -36,31 +37,38 @@ def trajectory(seeds: int = 3) -> xr.Dataset:
     return dataset
 
 
-CERTIFICATE = Certificate((Check("loss", "long <arithmetic>", 0.25, 0.25, 3e-17, 1e-15),), ("A note.",))
+UPDATES = 40
+SCALES = {"chi": 1e-3, "xavier": 1e-1}
 
 
-class TinyRun:
-    def __init__(self, settings, seeds, dynamics, certify):
-        self.settings, self.dynamics = settings, dynamics
-        self.dataset = trajectory(seeds if isinstance(seeds, int) else len(seeds))
-        self.certificate = CERTIFICATE if certify else None
-        self.seconds = 0.25
-        if certify:
-            self.dataset.attrs["certificate"] = json.dumps(self.certificate.records())
-
-    def summary(self):
-        about = {"dim": self.settings.dim, "dynamics": self.dynamics, "stopped": {"converged": 3}, "worst": np.nan,
-                 "loss": {"median": 1e-30}, "seconds": self.seconds}  # fmt: skip
-        return about | ({"certificate": self.certificate.records()} if self.certificate else {})
-
-    def save(self, path):
-        save(self.dataset, path)
+def problem(settings: TinySettings) -> tt.Problem:
+    """One linear unit that learns another."""
+    first = tt.GaussianRows(SCALES[settings.start])
+    return tt.Problem(
+        inputs=tt.Gaussian(settings.dim),
+        teacher=tt.TwoLayer("linear", first=[[1.0]]),
+        student=tt.TwoLayer("linear", first=first, width=1, trains=("first",)),
+    )
 
 
-def run(settings, *, seeds=8, dynamics="descent", certify=False, progress=None, checkpoint=None):
-    if progress:
-        progress("descent", 1, 1)
-    return TinyRun(settings, seeds, dynamics, certify)
+def plan(settings: TinySettings, dynamics: str, record: tt.Record):
+    if dynamics == "flow":
+        return tt.Flow(until=settings.step * UPDATES)
+    if dynamics == "sgd":
+        return tt.Sgd(UPDATES, 1, settings.step)
+    return tt.Descent(settings.step, UPDATES)
+
+
+def record(settings: TinySettings, dynamics: str) -> tt.Record:
+    return tt.Record(UPDATES if dynamics == "flow" else "all")
+
+
+def complete(run: tt.Run, settings: TinySettings) -> tt.Run:
+    """Facts for the summary; one of them is no number."""
+    return run.said(facts={"dim": settings.dim, "dynamics": run.asked.about["dynamics"], "worst": np.nan})
+
+
+RECIPE = Recipe("tiny", TinySettings, problem, plan, record=record, complete=complete)
 
 
 def figure_data(settings, size):
@@ -95,8 +103,7 @@ def paper() -> Paper:
         authors="A. Author",
         reference="Journal of Small Results",
         summary="It shows <that> little is needed.",
-        settings=TinySettings,
-        run=run,
+        recipe=RECIPE,
         evidence=lambda settings, size, seeds: SimpleNamespace(loss=np.full(seeds, 0.5), seeds=seeds),
         claims=CLAIMS,
         figures=FIGURES,
@@ -127,3 +134,16 @@ def registered(paper, monkeypatch):
 def saved_run(tmp_path) -> Path:
     save(trajectory(), tmp_path / "run.nc")
     return tmp_path / "run.nc"
+
+
+@pytest.fixture
+def performed(monkeypatch) -> list[tuple[int, ...]]:
+    """The seeds of every run that was computed, and not only read."""
+    calls = []
+
+    def perform(asked, real=fetching.perform, **options):
+        calls.append(asked.seeds)
+        return real(asked, **options)
+
+    monkeypatch.setattr(fetching, "perform", perform)
+    return calls

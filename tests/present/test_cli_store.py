@@ -13,13 +13,14 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from tutelage._plain import duration, number
 from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, Finding, Interval, Table, Verdict, at_most
 from tutelage.present import export as exporting
 from tutelage.present.cli import app
 from tutelage.present.export import table
 from tutelage.present.loss_overlay import curve, together
-from tutelage.store.spec import RunSpec
+from tutelage.store.fetching import spec_of
 from tutelage.store.store import Entry, Store
 from tutelage.trajectory.dataset import load
 
@@ -30,19 +31,6 @@ def cli(registered):
         return CliRunner().invoke(app, [str(word) for word in words], **options)
 
     return call
-
-
-@pytest.fixture
-def counted(registered, paper):
-    """The tiny paper, with a list of the seeds of every run that was computed."""
-    calls = []
-
-    def run(settings, **options):
-        calls.append(options["seeds"])
-        return paper.run(settings, **options)
-
-    registered(dataclasses.replace(paper, run=run))
-    return calls
 
 
 @pytest.fixture
@@ -62,12 +50,18 @@ def only(store):
     return entry
 
 
+def begun(store, paper, dim=7, **words):
+    """The entry of a run that is not finished; `words` are what listings show."""
+    asked = paper.recipe.asked(paper.configure({"dim": dim}), seeds=2)
+    return store.prepare(asked.identity, spec_of(asked) | words)
+
+
 # ---- run
 
 
-def test_the_second_run_is_read(cli, counted, store):
+def test_the_second_run_is_read(cli, performed, store):
     first, second = (json.loads(cli("run", "tiny", "--json").stdout) for _ in range(2))
-    assert (first["read_from_store"], second["read_from_store"]) == (False, True) and counted == [list(range(8))]
+    assert (first["read_from_store"], second["read_from_store"]) == (False, True) and performed == [tuple(range(8))]
     assert first["id"] == second["id"] == only(store).id and first["folder"] == str(only(store).folder)
     said = cli("run", "tiny").stdout
     assert only(store).id in said and "read from store" in said
@@ -78,16 +72,16 @@ def test_the_store_may_be_named(cli, tmp_path, store):
     assert len(Store(tmp_path / "mine").entries()) == 1 and store.entries() == []
 
 
-def test_files_of_a_stored_run(cli, counted, tmp_path):
+def test_files_of_a_stored_run(cli, performed, tmp_path):
     cli("run", "tiny")
     result = cli("run", "tiny", "--out", tmp_path / "a.nc", "--figure", tmp_path / "a.png")
-    assert result.exit_code == 0 and len(counted) == 1
+    assert result.exit_code == 0 and len(performed) == 1
     assert load(tmp_path / "a.nc").sizes["seed"] == 8 and (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_fresh_agrees_or_is_exit_1_with_one_sentence(cli, counted, store):
+def test_fresh_agrees_or_is_exit_1_with_one_sentence(cli, performed, store):
     cli("run", "tiny")
-    assert cli("run", "tiny", "--fresh").exit_code == 0 and len(counted) == 2
+    assert cli("run", "tiny", "--fresh").exit_code == 0 and len(performed) == 2
     with h5py.File(only(store).result, "r+") as file:
         file["loss"][2, 3] = np.nextafter(file["loss"][2, 3], 1)
     result = cli("run", "tiny", "--fresh")
@@ -155,7 +149,9 @@ def test_the_listing_shows_what_differs(cli, three, store):
     rows = [line.split() for line in lines if "tiny" in line]
     assert [row[4] for row in rows] == ["100000", "1000", "10"]  # the newest first
     assert {row[0] for row in rows} == {entry.id[:8] for entry in store.entries()}
-    assert rows[0][1:4] == ["run", "tiny", "finished"] and rows[0][5:9] == ["2", "1e-30", "250", "ms"]
+    told = store.entries()[0].summary
+    expected = ["2", number(told["loss"]["median"]), *duration(told["seconds"]).split()]
+    assert rows[0][1:4] == ["run", "tiny", "finished"] and rows[0][5:9] == expected
 
 
 def test_the_listing_is_filtered(cli, three):
@@ -171,10 +167,9 @@ def test_the_listing_is_filtered(cli, three):
     assert "is not a condition" in bad(cli("runs", "--where", "dim"))
 
 
-def test_more_settings_than_fit_are_named(cli, store):
+def test_more_settings_than_fit_are_named(cli, paper, store):
     for value in (1, 2):
-        settings = {name: value for name in "abcdef"}
-        store.prepare(RunSpec("tiny", settings, "descent", (0,)).plain())
+        begun(store, paper, value, settings={name: value for name in "abcdef"})
     out = cli("runs").stdout
     assert "They also differ in e, f; --json shows all." in out and out.count("unfinished") == 2
 
@@ -273,7 +268,7 @@ def test_show_a_run_by_its_beginning_or_as_the_last(cli, store):
     for name in (id, id[:5], "last"):
         result = cli("show", name)
         assert result.exit_code == 0, result.output
-        for part in (id, "descent", "converged", "first_norm", "Loss, median over seeds", f"show {id[:8]} --check"):
+        for part in (id, "descent", "horizon", "first_norm", "Loss, median over seeds", f"show {id[:8]} --check"):
             assert part in result.stdout
     told = json.loads(cli("show", "last", "--json").stdout)
     assert told["id"] == id and told["dims"]["seed"] == 8 and told["claims"] is None
@@ -302,8 +297,8 @@ def test_show_draws_and_opens(cli, store, tmp_path, monkeypatch, saved_run):
     assert "no viewer was found" in cli("show", "last", "--open").stderr
 
 
-def test_show_what_is_not_finished(cli, store):
-    entry = store.prepare(RunSpec("tiny", {"dim": 7}, "descent", (0, 1)).plain())
+def test_show_what_is_not_finished(cli, paper, store):
+    entry = begun(store, paper)
     store.note(entry.id, "begun")
     result = cli("show", "last")
     assert result.exit_code == 0 and "unfinished" in result.stdout and "begun" in result.stdout
@@ -403,8 +398,8 @@ def test_rm_asks_first(cli, three, store):
     assert cli("rm", ids[1], ids[2], "--yes").exit_code == 0 and store.entries() == []
 
 
-def test_rm_refuses_what_is_at_work_or_not_there(cli, three, store):
-    entry = store.prepare(RunSpec("tiny", {"dim": 7}, "descent", (0, 1)).plain())
+def test_rm_refuses_what_is_at_work_or_not_there(cli, three, paper, store):
+    entry = begun(store, paper)
     others = [each.id for each in store.entries() if each.id != entry.id]
     with store.locked(entry.id):
         assert "at work on" in bad(cli("rm", others[0], entry.id, "--yes"))

@@ -25,7 +25,7 @@ def cli(*words, **options):
 
 def number(cell: Cell, name: str) -> list[float]:
     """A made-up number a seed: a power of dim, and a success where the width is more than the seed."""
-    settings, seeds = cell.spec.settings, np.array(cell.spec.seeds)
+    settings, seeds = cell.settings, np.array(cell.seeds)
     if name == "success":
         return (settings["width"] > seeds).astype(float).tolist()
     return (settings["dim"] ** POWER * (1 + 0.01 * seeds)).tolist()
@@ -38,8 +38,8 @@ def made_up(monkeypatch):
     def compute(cell):
         found = {}
         for name in [each.name for each in cell.asked]:
-            values, limit = number(cell, name), [None] * len(cell.spec.seeds)
-            if name == "stop_time" and cell.spec.settings["dim"] == 10**6:
+            values, limit = number(cell, name), [None] * len(cell.seeds)
+            if name == "stop_time" and cell.settings["dim"] == 10**6:
                 values[-1], limit[-1] = None, 1000.0
             found[name] = {"values": values, "limit": limit, "law": 0.5 if name == "success" else None}
         return {"measures": found, "seconds": 0.1}
@@ -114,7 +114,7 @@ def test_show_and_export_know_sweeps(tmp_path):
 
 def test_a_cell_that_fails_is_told_and_the_rest_is_kept(monkeypatch):
     def compute(cell, real=workers.compute):
-        if cell.spec.settings["dim"] == 1000:
+        if cell.settings["dim"] == 1000:
             raise RuntimeError("no luck")
         return real(cell)
 

@@ -6,12 +6,15 @@ import re
 
 import pytest
 
+from tutelage import verbs
 from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, Finding, Verdict
 from tutelage.present import report
 from tutelage.present.checks import guarded
 from tutelage.present.reproduce import reproduce
 from tutelage.present.reproduction import Crash, PaperResult
+
+CERTIFICATE = Certificate((Check("loss", "long <arithmetic>", 0.25, 0.25, 3e-17, 1e-15),), ("A note.",))
 
 
 @pytest.fixture
@@ -58,7 +61,8 @@ def test_every_claim_is_told(result, tmp_path):
     assert "Every claim that must hold does." in text and 'class="alarm"' not in text
 
 
-def test_it_is_well_formed_and_needs_nothing_else(registered, tmp_path):
+def test_it_is_well_formed_and_needs_nothing_else(registered, tmp_path, monkeypatch):
+    monkeypatch.setattr(verbs, "certified", lambda run: CERTIFICATE)
     made = reproduce(out=tmp_path / "out", certify=True)
     text = made.report.read_text(encoding="utf-8")
     tags = Tags(text)

@@ -60,7 +60,7 @@ def test_evidence_that_crashes_is_one_crash(registered, paper, tmp_path):
 
 
 def test_a_crashing_certificate_is_kept_too(registered, paper, tmp_path):
-    registered(dataclasses.replace(paper, run=boom))
+    registered(dataclasses.replace(paper, recipe=dataclasses.replace(paper.recipe, problem=boom)))
     (result,) = reproduce(out=tmp_path, certify=True).results
     assert [c.what for c in result.crashes] == ["certificate"]
 
