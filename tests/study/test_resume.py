@@ -28,7 +28,7 @@ def slowly(loop):
     time.sleep(0.1)
 
 Loop.advance = slowly
-runs.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
+asking.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
 cli.main()
 """
 RUN = ("run", "both_layers", "--seeds", "2", "--set", "width=3")
@@ -126,7 +126,7 @@ import tutelage as tt
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.store import asking
 
-real, runs.Checkpoint = runs.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
+real, asking.Checkpoint = asking.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
 
 def half(*args):
     real(*args)
@@ -139,7 +139,7 @@ def before(path, write):
         os.kill(os.getpid(), signal.SIGKILL)
     real(path, halfway)
 
-runs.{moment} = half if "{moment}" == "write_json" else before
+asking.{moment} = half if "{moment}" == "write_json" else before
 tt.Store({str(store.root)!r}).run(tt.papers.both_layers(width=3), seeds=2)
 """
     assert subprocess.run([sys.executable, "-c", dying]).returncode == -signal.SIGKILL
