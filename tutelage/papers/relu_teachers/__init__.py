@@ -1,12 +1,8 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
-from tutelage.papers.paper import Paper
-from tutelage.papers.relu_teachers.claims import CLAIMS
-from tutelage.papers.relu_teachers.evidence import Evidence
-from tutelage.papers.relu_teachers.figures import FIGURES
+from tutelage.papers.paper import Deferred, Paper, deferred
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.papers.relu_teachers.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
     name="relu_teachers",
@@ -18,11 +14,11 @@ PAPER = Paper(
     "wait on a saddle there; the end of the story holds, with an exact constant.",
     settings=ReluTeachersSettings,
     run=run,
-    evidence=Evidence,
-    claims=CLAIMS,
-    figures=FIGURES,
-    measures=MEASURES,
-    diagrams=DIAGRAMS,
+    evidence=deferred(f"{__name__}.evidence", "Evidence"),
+    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
+    figures=Deferred(f"{__name__}.figures", "FIGURES"),
+    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
+    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
     dynamics=("sgd", "descent", "flow"),
     presets={
         "fig2": {},
