@@ -172,7 +172,10 @@ def check(
     chosen, settings = configured(paper, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
-    with Progress(quiet=quiet, title=f"checking {chosen.name}") as progress, listening(Within(progress.tell)):
+    with (
+        Progress(quiet=quiet, title=f"checking {chosen.name}", alike=False) as progress,
+        listening(Within(progress.tell)),
+    ):
         size: Literal["quick", "full"] = "full" if full else "quick"
         table = safe.check(settings, size=size, seeds=seeds, only=tuple(only or ()), progress=progress)
     if as_json:
@@ -207,7 +210,7 @@ def reproduce(
     from tutelage.present.reproduction import tally
 
     kept = "the same command begins anew, but takes up a run of minutes where it was"
-    with Progress(quiet=quiet, title="reproducing") as progress, stoppable(kept):
+    with Progress(quiet=quiet, title="reproducing", alike=False) as progress, stoppable(kept):
         size: Literal["quick", "full"] = "full" if full else "quick"
         done = reproduced(targets or (), size=size, out=out, seeds=seeds, certify=certify, progress=progress)
     if as_json:

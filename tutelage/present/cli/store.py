@@ -194,7 +194,7 @@ def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as
 
     done = StoredRun.read(entry)
     if check:
-        with Progress(title="checking claims", quiet=as_json) as progress:
+        with Progress(title="checking claims", quiet=as_json, alike=False) as progress:
             done.checked(progress)
     claims = done.checked() if (entry.folder / "claims.json").is_file() else None
     _show_dataset(done.dataset, _about(entry), claims, as_json)
