@@ -299,6 +299,12 @@ def test_contours_of_nothing_are_empty():
     assert contour(np.zeros((1, 5)), 0.0)[0].size == 0
     holes = np.array([[0.0, 1.0], [0.0, np.nan]])
     assert contour(holes, 0.5)[0].size == 0
+    assert contour(np.array([[1.0, 2.0], [2.0, 3.0]]), 1.0)[0].size == 0  # at the level is above it: no dot in a corner
+
+
+def test_separate_lines_have_a_gap_between_them():
+    x, _ = contour(np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]), 0.25)
+    assert np.isnan(x).sum() == 1 and set(x[np.isfinite(x)]) == {0.25, 1.75}
 
 
 # ---- what cannot be drawn
