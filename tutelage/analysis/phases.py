@@ -12,29 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student_t
 
-from .claims import Interval
+from tutelage.analysis.lines import Line, least_squares, line, slope
 
 Array = NDArray[np.floating]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A straight line through a window of records: its slope, standard error, interval, and the window.
-
-    The standard error is that of least squares for independent noise and, added in quadrature, half the range
-    of the slopes of the window's three thirds as far as noise does not explain it: a trajectory is never quite
-    straight, and the bend limits what the slope can mean.
-    """
-
-    slope: float
-    error: float
-    interval: Interval
-    start: float
-    end: float
-    points: int
-    residual: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +29,7 @@ class Phase:
     predicted: float | None = None
     uncertainty: float | None = None
     seed: int = 0
-    fit: Fit | None = None
+    fit: Line | None = None
 
 
 class Crossing(NamedTuple):
@@ -233,33 +214,9 @@ def table(phases: Iterable[Phase]) -> list[dict[str, Any]]:
     return rows
 
 
-def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Fit:
-    """Least squares of `y` against `x`, with a Student interval for the slope (see `Fit` for the standard error)."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    slope, white, residual = _least_squares(x, y)
-    bend = 0.0
-    if len(x) >= 9:
-        thirds = [_least_squares(*part)[0] for part in zip(np.array_split(x, 3), np.array_split(y, 3), strict=True)]
-        # Independent noise gives each third's slope a standard deviation of sqrt(27) * white; half their range
-        # passes 9 * white one time in 25.
-        bend = max(np.ptp(thirds) / 2 - 9 * white, 0.0)
-    error = float(np.hypot(white, bend))
-    half = float(student_t.ppf(0.5 + level / 2, max(len(x) - 2, 1))) * error
-    interval = Interval(slope - half, slope + half, level)
-    return Fit(slope, error, interval, float(x[0]), float(x[-1]), len(x), residual)
-
-
-def _least_squares(x: Array, y: Array) -> tuple[float, float, float]:
-    """Slope, its standard error for independent noise, and the root mean square residual."""
-    centred = x - x.mean()
-    spread = float(centred @ centred)
-    slope = float(centred @ y) / spread
-    left = y - y.mean() - slope * centred
-    square = float(left @ left)
-    return slope, float(np.sqrt(square / max(len(x) - 2, 1) / spread)), float(np.sqrt(square / len(x)))
-
-
-def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool) -> Fit | None:
+def _tail(
+    time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool
+) -> Line | None:
     time, loss = np.asarray(time, float), np.asarray(loss, float)
     low = floor * np.nanmax(loss)
     sunk = np.flatnonzero(loss <= low)
@@ -272,7 +229,7 @@ def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, leve
     starts = np.arange(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST))
     noise = _noise(y)
     begin = next(
-        (int(i) for i in starts if _least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
+        (int(i) for i in starts if least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
     )
     if begin is None:
         return None
@@ -323,7 +280,7 @@ def _noise(y: Array) -> float:
     return float(1.4826 * np.median(np.abs(np.diff(y, 2))) / np.sqrt(6))
 
 
-def _fitted(name: str, description: str, time: ArrayLike, fit: Fit) -> Phase:
+def _fitted(name: str, description: str, time: ArrayLike, fit: Line) -> Phase:
     spacing = _spacing(np.asarray(time, float), fit.end)
     return Phase(name, fit.start, fit.end, description, uncertainty=spacing, fit=fit)
 
@@ -352,7 +309,7 @@ def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
 
 def _local_slope(x: Array, y: Array, at: float, window: float) -> float:
     near = np.abs(x - at) <= window / 2 + 1e-12
-    return float(np.polyfit(x[near] - at, y[near], 1)[0])
+    return float(slope(x[near], y[near]))
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage.analysis import lines
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk import orbits, powers
 from tutelage.papers.beyond_ntk.constants import B2, plateau
@@ -67,12 +68,12 @@ class Comparison:
     @property
     def slopes(self) -> Numeric:
         """The exponent of the mean of `|xi|^2` in m, at each time after 0."""
-        return np.polyfit(np.log(self.widths), np.log(self.mean[:, 1:]), 1)[0]
+        return lines.exponent(self.widths, self.mean[:, 1:])
 
     def growth(self, begin: float, end: float) -> Numeric:
         """The rate of exponential growth of the mean of `|xi|^2` between two times, by width."""
         pick = (self.times >= begin) & (self.times <= end)
-        return np.polyfit(self.times[pick], np.log(self.mean[:, pick]).T, 1)[0]
+        return lines.slope(self.times[pick], np.log(self.mean[:, pick]).T)
 
 
 def expected_error(dim: int, time: ArrayLike) -> Numeric:

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -61,5 +62,4 @@ def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
 
 def slopes(errors: xr.DataArray) -> NDArray[np.float64]:
     """Of log error against the log of the second axis, for each seed."""
-    x = np.log(errors[errors.dims[1]].values.astype(float))
-    return np.array([np.polyfit(x, np.log(row), 1)[0] for row in errors.values])
+    return lines.exponent(errors[errors.dims[1]].values, errors.values.T)

@@ -2,14 +2,15 @@
 
 import functools
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
-from tutelage.analysis.claims import Interval
+from tutelage.analysis import lines
+from tutelage.analysis.claims import mean_interval
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
@@ -183,56 +184,49 @@ def swept(settings: SoftMoeSettings, size: Size) -> "Sweep":
     """The sweep over dims from orthonormal starts that a figure and a claim look at together."""
     dims, seeds = SWEEPS[size]
     first = SoftMoeSettings(**settings.model_dump() | {"init": "orthonormal", "dim": dims[0], "until": None})
-    return Sweep(first, dims, seeds)
+    return Sweep.of(first, dims, seeds)
 
 
+@dataclass(frozen=True)
 class Sweep:
-    """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted."""
+    """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted.
 
-    def __init__(self, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int):
-        self.settings, self.dims, self.seeds = settings, dims, seeds
+    An observed time is infinite if it did not come in time.
+    """
 
-    @cached_property
-    def _all(self) -> tuple[Array, Array]:
-        cells = [[self._one(dim, seed) for seed in range(self.seeds)] for dim in self.dims]
-        return np.array([[seen for seen, _ in row] for row in cells]), np.array([[p for _, p in row] for row in cells])
+    dims: tuple[int, ...]
+    times: Array
+    predicted: Array
 
-    def _one(self, dim: int, seed: int) -> tuple[float, float]:
-        settings = SoftMoeSettings(**self.settings.model_dump() | {"dim": dim, "until": None})
-        start = recipe.problem(settings).begin(seed)
-        predicted = Start(settings, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
-        # The prediction is right to some per cent, so that nothing is run for long after it.
-        return float(Race(settings, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted
+    @classmethod
+    def of(cls, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int) -> "Sweep":
+        cells = np.array([[_first(settings, dim, seed) for seed in range(seeds)] for dim in dims])
+        return cls(dims, cells[..., 0], cells[..., 1])
+
+    @property
+    def seeds(self) -> int:
+        return self.times.shape[1]
 
     def beyond(self, least: int) -> "Sweep":
         """The part of it in dims from `least` up."""
         kept = [number for number, dim in enumerate(self.dims) if dim >= least]
-        part = Sweep(self.settings, tuple(self.dims[number] for number in kept), self.seeds)
-        part.__dict__["_all"] = tuple(values[kept] for values in self._all)
-        return part
-
-    @property
-    def times(self) -> Array:
-        """Observed; infinite if it did not come."""
-        return self._all[0]
-
-    @property
-    def predicted(self) -> Array:
-        return self._all[1]
+        return Sweep(tuple(self.dims[number] for number in kept), self.times[kept], self.predicted[kept])
 
     @cached_property
-    def exponents(self) -> Array:
-        """The slope of log time in log dim of each seed."""
-        return np.polyfit(np.log(self.dims), np.log(self.times), 1)[0]
+    def exponent(self) -> lines.Estimate:
+        """Of the time in dim: the mean of the seeds' exponents, with its 99 % interval; nan if a time did not come.
 
-    @property
-    def exponent(self) -> float:
-        """The mean of the seeds' slopes."""
-        return float(np.mean(self.exponents))
+        Seeds are the same in all dims, each with a level of its own, so that a seed has an exponent of its own.
+        """
+        with np.errstate(invalid="ignore"):
+            each = lines.exponent(self.dims, self.times)
+        return lines.Estimate(float(each.mean()), mean_interval(each, level=0.99))
 
-    @property
-    def interval(self) -> Interval:
-        """Of the mean slope, from the spread over seeds (Student)."""
-        count = len(self.exponents)
-        half = student_t.ppf(0.995, max(count - 1, 1)) * np.std(self.exponents, ddof=1) / math.sqrt(count)
-        return Interval(self.exponent - float(half), self.exponent + float(half), 0.99)
+
+def _first(settings: SoftMoeSettings, dim: int, seed: int) -> tuple[float, float]:
+    """When the first pair is recovered, observed and predicted."""
+    at = SoftMoeSettings(**settings.model_dump() | {"dim": dim, "until": None})
+    start = recipe.problem(at).begin(seed)
+    predicted = Start(at, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
+    # The prediction is right to some per cent, so that nothing is run for long after it.
+    return float(Race(at, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import field, powers
@@ -96,7 +97,7 @@ def start_scales(evidence: Evidence) -> Finding:
         v = jnp.asarray(random.standard_normal((200, dim)) / math.sqrt(dim))
         low, high = (np.asarray(each) for each in start_field(v, jnp.asarray(weights / weights.sum())))
         sizes.append((math.sqrt(np.mean(low**2)), math.sqrt(np.mean(high**2)), float(np.max(np.abs(high)))))
-    slopes = np.polyfit(np.log(dims), np.log(sizes), 1)[0]
+    slopes = lines.exponent(dims, sizes)
     text = f"Exponents of d for d = {dims[0]} to {dims[-1]}: orders 0 and 2 {slopes[0]:.2f} (claimed -1.5), orders "
     text += f">= 4 {slopes[1]:.2f} (claimed -2.5 and logarithms), and the largest coordinate {slopes[2]:.2f}."
     return all_of([at_most(abs(slopes[0] + 1.5), 0.3, detail=text), at_most(abs(slopes[1] + 2.5), 0.3)])

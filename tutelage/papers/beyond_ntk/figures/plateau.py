@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import TAIL, plateau
 from tutelage.papers.beyond_ntk.escapes import (
@@ -17,7 +18,6 @@ from tutelage.papers.beyond_ntk.escapes import (
     heights,
     plateau_run,
     scale,
-    slope,
 )
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -141,8 +141,9 @@ def _caption(dataset: xr.Dataset) -> str:
     )
     return (
         f"Population gradient, abs student, uniform weights, eta_inf = 0.2, {dataset.sizes['seed']} seeds. Mean times: "
-        f"{told}; the log-log slope is {slope(dims, mean):.2f}, and the ratio to d^2/log d is {ratios}. Wider networks "
-        f"leave sooner, d = {dataset.attrs['fixed']}: {wide}. The lines of the second panel go through its last point."
+        f"{told}; the log-log slope is {lines.exponent(dims, mean):.2f}, and the ratio to d^2/log d is {ratios}. Wider "
+        f"networks leave sooner, d = {dataset.attrs['fixed']}: {wide}. The lines of the second panel go through its "
+        "last point."
     )
 
 

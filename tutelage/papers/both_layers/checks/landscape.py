@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if
 from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
@@ -98,7 +99,7 @@ def escape_law(evidence: Evidence) -> Finding:
     for course, (c, v1, v2, shift, step) in zip(evidence.escapes, evidence.sizes.escapes, strict=True):
         eps, time = _shift(course), course.tau * course.step
         early = np.arange(len(eps)) < np.argmax(eps >= 0.2) if np.any(eps >= 0.2) else np.zeros(len(eps), bool)
-        slope = np.polyfit(time[early], 1 / eps[early], 1)[0] if early.sum() > 2 else np.nan
+        slope = lines.slope(time[early], 1 / eps[early]) if early.sum() > 2 else np.nan
         ratios.append(abs(-slope / escape_rate(c, v1, v2) - 1))
         left = course.tau[np.argmax(course.loss[0] < 0.2)] if np.any(course.loss[0] < 0.2) else np.nan
         texts.append(

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
 from tutelage.papers.both_layers.constants import C4, C5
@@ -17,7 +18,7 @@ def uniform_concentration(evidence: Evidence) -> Finding:
     scaled = {key: found.value * math.sqrt(key[1]) for key, found in evidence.suprema.items()}
     random = [found.random * math.sqrt(key[1]) for key, found in evidence.suprema.items()]
     ratios = np.array([key[1] for key in evidence.suprema], float)
-    slope = float(np.polyfit(np.log(ratios), np.log([found.value for found in evidence.suprema.values()]), 1)[0])
+    slope = float(lines.exponent(ratios, [found.value for found in evidence.suprema.values()]))
     text = "S sqrt(n/d): " + ", ".join(f"{value:.2f} (d={d}, n={r}d)" for (d, r), value in scaled.items())
     text += f"; random directions {min(random):.2f} to {max(random):.2f}. Slope of S in n/d: {slope:.2f}."
     return all_of(

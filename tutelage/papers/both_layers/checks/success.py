@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most, holds_if, probability_is, unless
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
@@ -126,8 +127,7 @@ def imbalance_order(evidence: Evidence) -> Finding:
 
 
 def _slope(values: dict[float, float]) -> float:
-    steps = np.array(sorted(values))
-    return float(np.polyfit(np.log(steps), np.log([values[step] for step in steps]), 1)[0])
+    return float(lines.exponent(list(values), list(values.values())))
 
 
 def half_space_success(evidence: Evidence) -> Finding:

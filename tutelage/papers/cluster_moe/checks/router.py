@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from tutelage.analysis import readout
+from tutelage.analysis import lines, readout
 from tutelage.analysis.claims import (
     Claim,
     Finding,
@@ -233,7 +233,7 @@ def one_step_is_expected(evidence: Evidence) -> Finding:
     found = []
     for kind, name in ((True, "averaged over ties"), (False, "ties drawn")):
         misses = phase_two.misses(evidence.size, kind).value
-        slope = float(np.polyfit(np.log(counts), np.log(misses), 1)[0])
+        slope = float(lines.exponent(counts, misses))
         text = f"Exponent of |theta - theta_pop| in n, {name}: {slope:.3f}; at n = {counts[-1]} it is {misses[-1]:.2g}."
         # Each norm is known to a tenth or so, with heavy tails: over a factor of 64 in n, that is 0.03 in the exponent.
         found.append(at_most(abs(slope + 0.5), 0.1, detail=text))

@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Panel, Sheet, line
 from tutelage.papers.cluster_moe.passages import (
     DIMS,
@@ -107,7 +108,7 @@ def _ratios(dataset: xr.Dataset) -> Panel:
 
 def _caption(dataset: xr.Dataset) -> str:
     dims, mid = dataset["dim"].values, _quartiles(dataset, "weak")[1]
-    slope = np.polyfit(np.log(dims), np.log(mid), 1)[0]
+    slope = lines.exponent(dims, mid)
     told = ", ".join(f"{t:.3g} (d = {d})" for t, d in zip(mid, dims, strict=True))
     lost = int(np.sum(~np.isfinite(dataset["weak"].values)))
     return (

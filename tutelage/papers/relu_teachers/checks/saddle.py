@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, at_most
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -16,7 +17,7 @@ APART = math.radians(20)
 
 def _fit(x: Array, y: Array, keep: NDArray[np.bool_]) -> float:
     """The slope of ln y against x where `keep`; nan if there is too little to fit."""
-    return float(np.polyfit(x[keep], np.log(y[keep]), 1)[0]) if keep.sum() >= 5 else math.nan
+    return float(lines.slope(x[keep], np.log(y[keep]))) if keep.sum() >= 5 else math.nan
 
 
 def _decays(track: Track, level: Plateau) -> tuple[Array, Array]:

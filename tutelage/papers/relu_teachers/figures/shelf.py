@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
@@ -64,7 +65,7 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
 def escape_slope(dataset: xr.Dataset) -> float:
     """How much later the escape comes when the start is ten times smaller, by least squares."""
     times = escape_times(dataset)
-    return float(np.polyfit(-np.log10(dataset["scale"].values), times, 1)[0])
+    return float(lines.slope(-np.log10(dataset["scale"].values), times))
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
@@ -214,8 +215,8 @@ def late_slope(one: xr.Dataset, init: str) -> float:
     """d ln L / d ln T fitted to the second half of the updates, the median over seeds."""
     step = one["step"].values
     late = step >= step[-1] / 2
-    logs = np.log(one["loss"].sel(init=init).transpose("step", "seed").values[late])
-    return float(np.median(np.polyfit(np.log(step[late]), logs, 1)[0]))
+    loss = one["loss"].sel(init=init).transpose("step", "seed").values
+    return float(np.median(lines.exponent(step[late], loss[late])))
 
 
 def _caption(dataset: xr.Dataset) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, Evidence, paper, papers_units
 from tutelage.papers.soft_moe.constants import (
@@ -125,7 +126,7 @@ class Expansion(NamedTuple):
     def slope(self) -> float:
         """The exponent of the largest rest in any direction, by least squares in logarithms."""
         rest = np.max(np.abs(self.exact - self.leading), axis=0)
-        return float(np.polyfit(np.log(DELTAS), np.log(rest), 1)[0])
+        return float(lines.exponent(DELTAS, rest))
 
 
 def _judged(expansions: Iterator[Expansion]) -> Finding:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
@@ -64,7 +65,7 @@ def _pull_between(epsilon: float) -> tuple[float, float]:
 
 
 def _exponent(values: Array) -> float:
-    return float(np.polyfit(np.log(EPSILONS), np.log(np.abs(values)), 1)[0])
+    return float(lines.exponent(EPSILONS, np.abs(values)))
 
 
 @papers_units

@@ -149,10 +149,11 @@ def _agreement(dataset: xr.Dataset) -> Panel:
 def dimension(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """The first recovery from the same seeds in all dims, from orthonormal starts."""
     sweep = swept(settings, size)
+    exponent = sweep.exponent
     return xr.Dataset(
         {"times": (("dim", "seed"), sweep.times), "predicted": (("dim", "seed"), sweep.predicted)},
         {"dim": list(sweep.dims)},
-        {"exponent": sweep.exponent, "low": sweep.interval.low, "high": sweep.interval.high},
+        {"exponent": exponent.value, "low": exponent.interval.low, "high": exponent.interval.high},
     )
 
 

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import B2
-from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below, slope_in
+from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
 from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SEEDS, TIME, ranged, seeds_of
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
@@ -101,7 +102,7 @@ def _law(dataset: xr.Dataset) -> str:
 def _caption(dataset: xr.Dataset) -> str:
     about = dataset.attrs
     high = dataset.where(dataset["dim"] >= 1000, drop=True)
-    slopes = [slope_in(np.log(high["dim"].values), high[name].mean("seed").values) for name in ("half", "fourth")]
+    slopes = [lines.slope(np.log(high["dim"].values), high[name].mean("seed").values) for name in ("half", "fourth")]
     growth = 1 / (2 * about["rate"])
     return (
         f"{about['teachers']} orthogonal teachers of equal weight, m = {about['width']}, starts N(0, I/d), population "

@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Panel, Sheet, line
 from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SHAPES, TIME, ranged, runs, seeds_of
@@ -72,7 +73,7 @@ def exponent(dataset: xr.Dataset) -> float:
     taken, weight = xr.broadcast(unequal["taken"], unequal["weight"])
     x, y = weight.values.ravel(), taken.values.ravel()
     seen = np.isfinite(y) & np.isfinite(x)
-    return float(np.polyfit(np.log(x[seen]), np.log(y[seen]), 1)[0])
+    return float(lines.exponent(x[seen], y[seen]))
 
 
 def _caption(dataset: xr.Dataset) -> str:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis.lines import line as fitted
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.analysis.phases import line as fitted
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, middle, moment, trained

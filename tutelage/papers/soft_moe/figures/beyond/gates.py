@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
+from tutelage.analysis import lines
 from tutelage.analysis.panels import Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
@@ -62,9 +63,7 @@ def slope(dims: np.ndarray, times: np.ndarray) -> tuple[float, float]:
 
     Each seed has a level of its own, and a slope: the error is that of their mean.
     """
-    logs = np.log(times[:, np.isfinite(times).all(0)])
-    x = np.log(dims) - np.log(dims).mean()
-    slopes = x @ logs / (x @ x)
+    slopes = lines.exponent(dims, times[:, np.isfinite(times).all(0)])
     return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
 
 
