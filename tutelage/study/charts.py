@@ -9,7 +9,7 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage._plain import number, some
-from tutelage.analysis.panels import Field, Panel, Scale, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Field, Panel, Scale, Series, Sheet, line
 from tutelage.analysis.scaling import Fit
 from tutelage.study.contours import contour
 from tutelage.study.sweep_data import (
@@ -23,7 +23,7 @@ from tutelage.study.sweep_data import (
     long_name,
     measured,
     probabilities,
-    quartiles,
+    spread_to_come,
     trend_axes,
 )
 
@@ -38,7 +38,7 @@ def trend(
     fits: Sequence[Fit] | Mapping[Any, Fit] = (),
     over: str | None = None,
 ) -> Sheet:
-    """A measure of a sweep over one setting: medians with quartiles, or probabilities with exact intervals.
+    """A measure of a sweep over one setting: medians with bars, or probabilities with exact intervals.
 
     `over` is the setting on the x axis, the first with numbers if it is not given; each value of a second one has a
     curve of its own. Values that had not come when a run ended are arrows at that time. `fits` are drawn as lines; if
@@ -95,7 +95,7 @@ def diagram(dataset: xr.Dataset, measure: str) -> Sheet:
     name = axis_label(dataset[measure])
     panels = [cells.panel("measured", cells.middle, f"{word}: {name}", ends, overlays, note)]
     if cells.kind == "chance":
-        _, low, high = probabilities(cells.values)
+        low, _, high = probabilities(cells.values)
         panels.append(cells.panel("uncertainty", (high - low) / 2, f"half-width of the {100 * LEVEL:g} % interval"))
     if cells.law is not None:
         panels.append(cells.panel("predicted", cells.law, f"law: {name}", ends))
@@ -133,7 +133,7 @@ def _alone(curve: Curve, fits: list[Fit], chance: bool) -> list[Series]:
         series.append(line(curve.x, curve.law, "law", colour=GREY, **style))
     series += [_fitted(fit, curve, f"fit: {fit.expression}", 1 + place) for place, fit in enumerate(fits)]
     seeds = some(curve.values.shape[1], "seed")
-    return [*series, _points(curve, f"{'probability' if chance else 'median and quartiles'}, {seeds}", 0, chance)]
+    return [*series, _points(curve, f"{'probability' if chance else f'median, {BAND}'}, {seeds}", 0, chance)]
 
 
 def _together(curves: list[Curve], by_curve: list[list[Fit]], chance: bool) -> list[Series]:
@@ -175,7 +175,7 @@ def _fitted(fit: Fit, curve: Curve, label: str, colour: int) -> Series:
 
 def _points(curve: Curve, label: str, index: int, chance: bool) -> Series:
     """Medians or probabilities, with bars."""
-    middle, low, high = probabilities(curve.values) if chance else quartiles(curve.values, curve.limit)
+    low, middle, high = probabilities(curve.values) if chance else spread_to_come(curve.values, curve.limit)
     marker = MARKERS[index // COLOURS % len(MARKERS)]
     return line(curve.x, middle, label, kind="points", low=low, high=high, colour=index % COLOURS, marker=marker)
 
@@ -193,7 +193,7 @@ def _explained(curves: list[Curve], chance: bool) -> str:
     if chance:
         return f"Bars are exact {100 * LEVEL:g} % binomial intervals."
     late = sum(int(np.isfinite(curve.limit).sum()) for curve in curves)
-    words = "Points are medians, bars quartiles."
+    words = f"Points are medians, bars: {BAND}."
     return f"{words} Arrows: {some(late, 'value')} still to come when the run ended." if late else words
 
 
@@ -229,9 +229,9 @@ class _Cells:
     def middle(self) -> Array:
         """What a cell shows; nan where there is nothing."""
         if self.kind == "chance":
-            return probabilities(self.values)[0]
+            return probabilities(self.values)[1]
         if self.kind == "time":
-            return quartiles(self.values, self.limit)[0]
+            return spread_to_come(self.values, self.limit)[1]
         counts = np.isfinite(self.values).sum(-1)
         return np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
 

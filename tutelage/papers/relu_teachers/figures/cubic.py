@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest
@@ -124,8 +124,7 @@ def _curves(sgd: xr.Dataset, descent: xr.Dataset) -> list[tuple[str, int, np.nda
 def _losses(sgd: xr.Dataset, descent: xr.Dataset) -> Panel:
     series: list[Series] = []
     for name, colour, step, loss in _curves(sgd, descent):
-        low, middle, high = (values[1:] for values in np.quantile(loss, [0, 0.5, 1], axis=0))
-        series.append(line(step[1:], middle, name, colour=colour, low=low, high=high))
+        series.append(band(step[1:], loss[:, 1:], name, colour=colour))
     step, loss = sgd["step"].values, sgd["loss"].median("seed").values
     late = step[step >= step[-1] / 10]
     series.append(line(late, loss[-1] * (step[-1] / late) ** 3, "$T^{-3}$", dash="dashed", colour=6))
@@ -136,8 +135,7 @@ def _slopes(sgd: xr.Dataset, descent: xr.Dataset) -> Panel:
     series = []
     for name, colour, step, loss in _curves(sgd, descent):
         slopes = np.array([local_slope(step, one)[1] for one in loss])
-        low, middle, high = np.quantile(slopes, [0, 0.5, 1], axis=0)
-        series.append(line(local_slope(step, loss[0])[0], middle, name, colour=colour, low=low, high=high))
+        series.append(band(local_slope(step, loss[0])[0], slopes, name, colour=colour))
     return Panel(
         "local exponent",
         "updates T",
@@ -189,7 +187,7 @@ def _caption(dataset: xr.Dataset, sgd: xr.Dataset, descent: xr.Dataset, flows: x
     worst = int(np.argmax(off))
     return (
         f"Above: weak recovery, k = {about['teachers']}, m = {about['students']}, eta = {about['step']:g}, "
-        f"{about['steps']} updates, batch {about['batch']}, {sgd.sizes['seed']} seed(s). SGD ends at "
+        f"{about['steps']} updates, batch {about['batch']}, {sgd.sizes['seed']} seed(s), band: {BAND}. SGD ends at "
         f"{np.median(noisy[:, -1]):.2g} with local exponent {_last_slope(step, noisy):.2f}, descent on the population "
         f"loss at {exact[0, -1]:.2g} with {_last_slope(step, exact):.2f}. The noise of the gradients costs SGD a "
         f"factor of up to {costs.max():.1f} on the way, {costs[-1]:.2f} at the end. Below: the flow, |v| = 1, "

@@ -9,7 +9,7 @@ from tutelage.analysis import lines
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
-from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SEEDS, TIME, ranged, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SEEDS, TIME, barred, seeds_of
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -75,8 +75,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "dimension d",
             TIME,
             (
-                ranged(dims, dataset["half"], "loss has halved", colour=0),
-                ranged(dims, dataset["fourth"], "fourth order has halved", colour=1, marker="^"),
+                barred(dims, dataset["half"], "loss has halved", colour=0),
+                barred(dims, dataset["fourth"], "fourth order has halved", colour=1, marker="^"),
                 law,
             ),
             xscale="log",
@@ -86,7 +86,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "directions with a unit on them",
             "dimension d",
             f"number of {dataset.attrs['teachers']}",
-            (ranged(dims, dataset["covered"], "mean over seeds, and their range", colour=0),),
+            (barred(dims, dataset["covered"], colour=0),),
             marks=(Mark("all", level=float(dataset.attrs["teachers"])),),
             xscale="log",
             ylim=(0.0, dataset.attrs["teachers"] + 1.0),

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 
 from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
@@ -18,7 +18,6 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
     each_seed,
     histogram,
     last,
-    middle,
     trained,
 )
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -124,8 +123,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "time",
             "least cosine over the students",
             (
-                middle(escape["time"], smallest["mean_cosine"], "to the mean direction", colour=1),
-                middle(escape["time"], smallest["nearest_cosine"], "to the nearest teacher", colour=2),
+                band(escape["time"], smallest["mean_cosine"], "to the mean direction", colour=1),
+                band(escape["time"], smallest["nearest_cosine"], "to the nearest teacher", colour=2),
             ),
             marks=(Mark("1/sqrt k", level=1 / math.sqrt(TEACHERS)),),
             xscale="log",

@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.lines import line as fitted
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import Mark, Panel, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
-from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, middle, moment, trained
+from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.plateau import MeanDirection
 from tutelage.papers.relu_teachers.recipe import teacher_rows
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -88,7 +88,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "loss, and predicted shelves",
             "time",
             "population loss",
-            tuple(middle(early["time"], early["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
+            tuple(band(early["time"], early["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
             marks=tuple(Mark(f"{level:.4f}", level=float(level)) for level in levels),
             yscale="log",
             xlim=(0, 5),
@@ -103,7 +103,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "to the end",
             "time",
             "population loss",
-            tuple(middle(late["time"], late["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
+            tuple(band(late["time"], late["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
             xscale="log",
             yscale="log",
             xlim=(1e-2, float(late["time"][-1])),
@@ -114,9 +114,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 def _points(data: xr.Dataset, what: str, names: list[str]):
     for i, name in enumerate(names):
-        low, half, high = (float(data[what].isel(case=i).quantile(q)) for q in (0.1, 0.5, 0.9))
         x = [float(data[f"predicted_{what}"][i])]
-        yield line(x, [half], name, kind="points", colour=i, low=np.array([low]), high=np.array([high]))
+        yield band(x, data[what].isel(case=i).values[:, None], name, kind="points", colour=i)
 
 
 def _diagonal(values: np.ndarray):

@@ -82,12 +82,6 @@ def cancelled(data: xr.Dataset) -> xr.DataArray:
     return (data["overlap_ss_expert"] <= ANNIHILATED).sum(("student", "student_b")) / 2
 
 
-def averaged(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> Series:
-    """The mean over seeds, with a band of two standard errors."""
-    mean, error = values.mean("seed").values, values.std("seed", ddof=1).values / np.sqrt(values.sizes["seed"])
-    return line(x, mean, label, low=mean - 2 * error, high=mean + 2 * error, **style)
-
-
 def diagonal(*values: ArrayLike) -> Series:
     """Where the observed is the predicted, over the range of all values."""
     finite = np.concatenate([np.ravel(np.asarray(v, float)) for v in values])

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth
@@ -116,10 +116,8 @@ def ratios(mean: xr.Dataset) -> xr.DataArray:
 def _ratios(mean: xr.Dataset, names: list[str]) -> Iterator[Series]:
     found = ratios(mean)
     for colour, name in enumerate(names):
-        low, half, high = np.nanquantile(found.sel(gate=name), [0, 0.5, 1])
-        x = [float(mean["c0"].sel(gate=name))]
-        yield line(x, [half], name, kind="points", colour=colour, low=np.array([low]), high=np.array([high]),
-                   marker=MARKERS[colour])  # fmt: skip
+        x, each = [float(mean["c0"].sel(gate=name))], found.sel(gate=name).values.reshape(-1, 1)
+        yield band(x, each, name, kind="points", colour=colour, marker=MARKERS[colour])
     c0 = np.geomspace(0.4, 1.2, 20)
     yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=6)
 
@@ -127,14 +125,11 @@ def _ratios(mean: xr.Dataset, names: list[str]) -> Iterator[Series]:
 def _growth(grown: xr.Dataset) -> Iterator[Series]:
     dims = grown["dim"].values
     for colour, name in enumerate(grown["gate"].values):
-        times = grown["first"].sel(gate=name).values
-        middle = np.median(times, axis=1)
-        yield line(dims, middle, f"{name}, median", colour=colour, kind="points",
-                   low=np.quantile(times, 0.25, axis=1, method="lower"),
-                   high=np.quantile(times, 0.75, axis=1, method="lower"))  # fmt: skip
+        times = band(dims, grown["first"].sel(gate=name), f"{name}, median", colour=colour, kind="points")
+        yield times
         power = 0.5 if name == "sigmoid" else 1.0
         law = f"d^{power:g}" if power != 1 else "d"
-        yield line(dims, middle[-1] * (dims / dims[-1]) ** power, law, dash="dashed", colour=colour)
+        yield line(dims, times.y[-1] * (dims / dims[-1]) ** power, law, dash="dashed", colour=colour)
 
 
 def _caption(mean: xr.Dataset, grown: xr.Dataset, names: list[str]) -> str:
@@ -156,8 +151,8 @@ def _caption(mean: xr.Dataset, grown: xr.Dataset, names: list[str]) -> str:
             f"({int(np.isfinite(times).sum())} of {times.size} runs in time)"
         )
     return (
-        f"{mean.sizes['seed']} orthonormal starts, m* = {TEACHERS}, m = {STUDENTS}. {'; '.join(texts)}. Exponents of d "
-        f"(two standard errors): {'; '.join(slopes)}."
+        f"{mean.sizes['seed']} orthonormal starts, m* = {TEACHERS}, m = {STUDENTS}; bars: {BAND}. {'; '.join(texts)}. "
+        f"Exponents of d (two standard errors): {'; '.join(slopes)}."
     )
 
 
