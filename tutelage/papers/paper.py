@@ -27,12 +27,15 @@ class Settings(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper: `compute(settings, size)` gives the Dataset, `sheet(dataset)` the panels to draw."""
+    """A figure of a paper: `compute(settings, size)` gives its data, `sheet(data)` the panels to draw.
+
+    The data are a Dataset, or a DataTree where several runs are shown, each a group of its own.
+    """
 
     id: str
     title: str
-    compute: Callable[[Any, Size], xr.Dataset]
-    sheet: Callable[[xr.Dataset], Sheet]
+    compute: Callable[[Any, Size], xr.Dataset | xr.DataTree]
+    sheet: Callable[[Any], Sheet]
     ours: bool = False
 
 

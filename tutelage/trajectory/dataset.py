@@ -6,8 +6,9 @@ import hashlib
 import json
 import platform
 import sys
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import h5py
 import jax
@@ -80,16 +81,24 @@ def _masked(values: NDArray, reached: NDArray[np.bool_]) -> NDArray:
     return np.where(keep, values, np.nan)
 
 
-def packed(dataset: xr.Dataset) -> bytes:
+def packed(data: xr.Dataset | xr.DataTree) -> bytes:
     """The content of its NetCDF file, made in memory: on a full disk HDF5 itself would crash.
 
     Numbers have checksums, so that a bit that has flipped on the disk is noticed when they are read.
     """
-    numbers = [
-        name for name, each in dataset.variables.items() if each.size and each.ndim and each.dtype.kind in "fiub"
-    ]
     with _no_cluster():
-        return bytes(dataset.to_netcdf(engine="h5netcdf", encoding={name: {"fletcher32": True} for name in numbers}))
+        if isinstance(data, xr.DataTree):
+            checked = {node.path: _checksums(node.dataset) for node in data.subtree}
+            return bytes(data.to_netcdf(engine="h5netcdf", encoding=checked))
+        return bytes(data.to_netcdf(engine="h5netcdf", encoding=_checksums(data)))
+
+
+def _checksums(dataset: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
+    return {
+        name: {"fletcher32": True}
+        for name, each in dataset.variables.items()
+        if each.size and each.ndim and each.dtype.kind in "fiub"
+    }
 
 
 def _no_cluster() -> contextlib.AbstractContextManager[Any]:
@@ -98,17 +107,21 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
     return dask.config.set(scheduler="threads") if dask else contextlib.nullcontext()
 
 
-def save(dataset: xr.Dataset, path: str | Path) -> None:
-    """Write one NetCDF file."""
-    content = packed(dataset)
+def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+    """Write one NetCDF file; the groups of a DataTree are groups of it."""
+    content = packed(data)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
         raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
 
 
-def load(path: str | Path) -> xr.Dataset:
-    """Read a Dataset that `save` wrote; the round trip is the identity.
+@overload
+def load(path: str | Path, *, tree: Literal[False] = False) -> xr.Dataset: ...
+@overload
+def load(path: str | Path, *, tree: Literal[True]) -> xr.DataTree: ...
+def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
+    """Read what `save` wrote; the round trip is the identity. `tree` is for files with groups.
 
     ```python
     >>> import tempfile, pathlib, xarray as xr, tutelage as tt
@@ -124,8 +137,18 @@ def load(path: str | Path) -> xr.Dataset:
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
         with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback
-            for each in (file, *(file[name] for name in file)):
-                dict(each.attrs)
-        return xr.load_dataset(path, engine="h5netcdf")
+            dict(file.attrs)
+            file.visititems(_read_attributes)
+            groups = [name for name, each in file.items() if isinstance(each, h5py.Group)]
+        if tree:
+            return xr.load_datatree(path, engine="h5netcdf")
+        if not groups:
+            return xr.load_dataset(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInput(f"{path} could not be read as NetCDF ({error}); pass a file written by tutelage.") from None
+    raise BadInput(f"{path} has the groups {', '.join(groups)}; read it with `tt.load(path, tree=True)`.")
+
+
+def _read_attributes(name: str, part: h5py.Group | h5py.Dataset) -> None:
+    """Raises what reading them raises."""
+    dict(part.attrs)

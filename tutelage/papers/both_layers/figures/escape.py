@@ -8,19 +8,18 @@ from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_rate
 from tutelage.papers.paper import Figure, Size
-from tutelage.trajectory.join import combined, part
 
 PERTURBATIONS = (0.3, 0.1, 0.03)
 
 
-def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+def compute(settings: BothLayersSettings, size: Size) -> xr.DataTree:
     """Starts around 1.5 a with three perturbations, long enough for each to escape."""
     parts = {}
     for spread in PERTURBATIONS:
         chosen = BothLayersSettings(dim=settings.dim, trains="first", scale=spread, offset=1.5, steps=60_000)
         result = run(chosen, seeds=[0], weights=True, observables=("loss", "gradient_norm", "second"), record=600)
         parts[f"s{int(1000 * spread)}"] = result.dataset.isel(seed=0, drop=True)
-    return combined(**parts)
+    return xr.DataTree.from_dict(parts)
 
 
 def shift(data: xr.Dataset) -> np.ndarray:
@@ -28,10 +27,10 @@ def shift(data: xr.Dataset) -> np.ndarray:
     return np.linalg.norm(data["weights_first"].values[:, :, 1:].mean(1), axis=-1)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
+def sheet(tree: xr.DataTree) -> Sheet:
     losses, shifts, marks = [], [], []
     for index, spread in enumerate(PERTURBATIONS):
-        data = part(dataset, f"s{int(1000 * spread)}")
+        data = tree[f"s{int(1000 * spread)}"].to_dataset()
         time, eps = data["time"].values, shift(data)
         stalled = int(np.argmin(np.abs(time - 20.0)))
         blow_up = time[stalled] + 1 / (escape_rate(1.0) * eps[stalled])

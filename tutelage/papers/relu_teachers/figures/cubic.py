@@ -15,7 +15,6 @@ from tutelage.papers.relu_teachers.figures.training import OBSERVED
 from tutelage.papers.relu_teachers.local import measured_constant, rate
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 LONG = {"teachers": 4, "students": 20, "init": "weak", "step": 5e-3, "steps": 20_000}
 SEEDS = {"quick": 1, "full": 5}
@@ -45,7 +44,7 @@ QUICK = (Case(2, 6, (3, 3)), Case(2, 6, (2, 4)), Case(2, 6, (1, 5)), Case(2, 6))
 CASES = {"quick": QUICK, "full": (*QUICK, Case(1, 3, (3,)), Case(4, 8, (2, 2, 2, 2)))}
 
 
-def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
     """Twenty thousand updates of SGD and of descent on the population loss; flows to a large time."""
     chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG)
     # What Figures 2 and 3 record, so that the compiled program is theirs.
@@ -54,7 +53,7 @@ def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
     flows = xr.concat([_flow(case) for case in CASES[size]], "case")
     about = LONG | {"batch": settings.batch, "dim": settings.dim, "norm": settings.norm}
     trained = {"sgd": sgd[["loss", "gradient_norm"]], "descent": descent[["loss", "gradient_norm"]]}
-    return combined(flow=flows, **trained).assign_attrs(about)
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), "flow": flows, **trained})
 
 
 def _flow(case: Case) -> xr.Dataset:
@@ -104,12 +103,12 @@ def local_slope(step: np.ndarray, loss: np.ndarray, factor: float = 1.5) -> tupl
     return np.exp(middle), -(np.interp(middle + half, at, logs) - np.interp(middle - half, at, logs)) / (2 * half)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    sgd, descent, flows = (part(dataset, name) for name in ("sgd", "descent", "flow"))
+def sheet(tree: xr.DataTree) -> Sheet:
+    sgd, descent, flows = (tree[name].to_dataset() for name in ("sgd", "descent", "flow"))
     return Sheet(
         "The law $T^{-3}$, in SGD that is long enough and in the flow against its exact constant",
         (_losses(sgd, descent), _slopes(sgd, descent), _cubed(flows), _rates(flows)),
-        caption=_caption(dataset, sgd, descent, flows),
+        caption=_caption(tree, sgd, descent, flows),
     )
 
 
@@ -178,8 +177,8 @@ def _each(flows: xr.Dataset) -> Iterator[tuple[int, xr.Dataset]]:
     return ((index, flows.isel(case=index)) for index in range(flows.sizes["case"]))
 
 
-def _caption(dataset: xr.Dataset, sgd: xr.Dataset, descent: xr.Dataset, flows: xr.Dataset) -> str:
-    about = dataset.attrs
+def _caption(tree: xr.DataTree, sgd: xr.Dataset, descent: xr.Dataset, flows: xr.Dataset) -> str:
+    about = tree.attrs
     (_, _, step, noisy), (_, _, _, exact) = _curves(sgd, descent)
     costs = np.median(noisy, axis=0) / exact[0]
     ends = flows.isel(time=-1)

@@ -10,7 +10,6 @@ from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import SEEDS, Race, shared, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 ORDER_DIM = {"quick": 10**5, "full": 10**7}
 ORDER_SEEDS = {"quick": 4, "full": 10}
@@ -86,9 +85,9 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
     )  # fmt: skip
 
 
-def order(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def order(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The same seeds from iid and from orthonormal starts."""
-    parts = {}
+    parts: dict[str, xr.Dataset] = {}
     for init in ("iid", "orthonormal"):
         race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init=init)
         pairs = [[(p.time, race.times[s, p.teacher], race.winners[s, p.teacher] == p.student) for p in one.race.pairs]
@@ -103,21 +102,22 @@ def order(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
             },
             {"time": race.run.dataset["time"].values},
         )
-    return combined(**parts).assign_attrs({"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]})
+    about = {"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), **parts})
 
 
-def order_sheet(dataset: xr.Dataset) -> Sheet:
-    panels = [_best(part(dataset, init), init) for init in ("iid", "orthonormal")]
-    panels.append(_agreement(dataset))
+def order_sheet(tree: xr.DataTree) -> Sheet:
+    panels = [_best(tree[init].to_dataset(), init) for init in ("iid", "orthonormal")]
+    panels.append(_agreement(tree))
     words = []
     for init in ("iid", "orthonormal"):
-        right = part(dataset, init)["right"].values
+        right = tree[init].to_dataset()["right"].values
         words.append(f"{init}: {int(right.sum())} of {right.size} teachers go to the student of Eq. (6)")
     return Sheet(
         "Who recovers whom: iid starts against orthonormal ones",
         tuple(panels),
         columns=3,
-        caption=f"d = {dataset.attrs['dim']:.0e}, {dataset.attrs['seeds']} seeds. Left and middle: the best expert's "
+        caption=f"d = {tree.attrs['dim']:.0e}, {tree.attrs['seeds']} seeds. Left and middle: the best expert's "
         "overlap with each teacher, seed 0, with the predicted times of the greedy matching as dashed lines. Right: "
         f"predicted against observed times of the teachers that were recovered. {'; '.join(words)}.",
     )
@@ -134,10 +134,10 @@ def _best(one: xr.Dataset, init: str) -> Panel:
     )
 
 
-def _agreement(dataset: xr.Dataset) -> Panel:
+def _agreement(tree: xr.DataTree) -> Panel:
     series = []
     for colour, init in enumerate(("iid", "orthonormal")):
-        one = part(dataset, init)
+        one = tree[init].to_dataset()
         x, y = one["predicted"].values.ravel(), one["observed"].values.ravel()
         seen = np.isfinite(y)
         series.append(line(x[seen], y[seen], f"{init}, {int(seen.sum())} of {seen.size}", kind="points", colour=colour))

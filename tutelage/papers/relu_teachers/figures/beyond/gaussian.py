@@ -22,7 +22,6 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
 )
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 from tutelage.trajectory.result import Run
 
 SCALES = (1e-5, 1e-8, 1e-11)
@@ -38,17 +37,14 @@ class Hard(NamedTuple):
 HARD: dict[Size, tuple[Hard, ...]] = {"quick": (Hard(8, 8),), "full": (Hard(8, 8), Hard(8, 9), Hard(12, 12))}
 
 
-def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...] | None = None) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...] | None = None) -> xr.DataTree:
     """The escape at three scales in small steps; the end of long runs; and whether hard cases reach a zero loss."""
     escapes = [_escape(trained(size, 1500, pace=0.05, dim=settings.dim, scale=scale)) for scale in SCALES]
     end = _end(trained(size, 4000, dim=settings.dim).dataset)
     outcomes = [_hard(case, size) for case in (HARD[size] if hard is None else hard)]
     known = _outcome(end["loss"], TEACHERS, STUDENTS, settings.dim, end["gradient_norm"])
-    return combined(
-        escape=xr.concat(escapes, "scale").assign_coords(scale=list(SCALES)),
-        end=end,
-        hard=xr.concat([known, *outcomes], "case"),
-    )
+    escape = xr.concat(escapes, "scale").assign_coords(scale=list(SCALES))
+    return xr.DataTree.from_dict({"escape": escape, "end": end, "hard": xr.concat([known, *outcomes], "case")})
 
 
 def _escape(result: Run) -> xr.Dataset:
@@ -104,8 +100,8 @@ def _outcome(loss: xr.DataArray, teachers: int, students: int, dim: int, gradien
     return xr.Dataset({name: float(value) for name, value in numbers.items()})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    escape, end, hard = (part(dataset, name) for name in ("escape", "end", "hard"))
+def sheet(tree: xr.DataTree) -> Sheet:
+    escape, end, hard = (tree[name].to_dataset() for name in ("escape", "end", "hard"))
     plateau = Plateau(TEACHERS, STUDENTS)
     smallest = escape.isel(scale=-1)
     panels = (
@@ -147,7 +143,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         ),
         _success(hard),
     )
-    return Sheet("Beyond the paper: Gaussian starts, no weak recovery", panels, columns=3, caption=_caption(dataset))
+    return Sheet("Beyond the paper: Gaussian starts, no weak recovery", panels, columns=3, caption=_caption(tree))
 
 
 def _escapes(escape: xr.Dataset) -> list[Series]:
@@ -195,8 +191,8 @@ def _success(hard: xr.Dataset) -> Panel:
     )
 
 
-def _caption(dataset: xr.Dataset) -> str:
-    escape, end, hard = (part(dataset, name) for name in ("escape", "end", "hard"))
+def _caption(tree: xr.DataTree) -> str:
+    escape, end, hard = (tree[name].to_dataset() for name in ("escape", "end", "hard"))
     plateau = Plateau(TEACHERS, STUDENTS)
     later = np.nanmedian(escape["escape"].diff("scale").values, axis=1)
     alone = STUDENTS / TEACHERS * (1 - 1 / TEACHERS)

@@ -13,7 +13,6 @@ from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHE
 from tutelage.papers.relu_teachers.plateau import MeanDirection
 from tutelage.papers.relu_teachers.recipe import teacher_rows
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 CASES: dict[str, dict[str, Any]] = {
     "orthogonal": {},
@@ -25,14 +24,14 @@ SCALE = 1e-12
 AFTER = 0.2  # by then the students have grown, and the gradient is least on the plateau
 
 
-def compute(settings: ReluTeachersSettings, size: Size, *, cases: dict[str, Any] = CASES) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size, *, cases: dict[str, Any] = CASES) -> xr.DataTree:
     """The plateau and the escape in small steps, and the end of longer runs, for each set of teachers."""
     common: dict[str, Any] = {"dim": settings.dim, "scale": SCALE}
     early = [_early(trained(size, 1500, pace=0.05, **common, **case).dataset, case) for case in cases.values()]
     late = [_late(trained(size, 3000, pace=1.0, **common, **case).dataset) for case in cases.values()]
-    return combined(
-        early=xr.concat(early, "case").assign_coords(case=list(cases)),
-        late=xr.concat(late, "case").assign_coords(case=list(cases)),
+    parts = {"early": early, "late": late}
+    return xr.DataTree.from_dict(
+        {name: xr.concat(rows, "case").assign_coords(case=list(cases)) for name, rows in parts.items()}
     )
 
 
@@ -79,8 +78,8 @@ def _late(data: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({"loss": data["loss"], "final_loss": loss, "angle": np.degrees(angles.max("student"))})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    early, late = part(dataset, "early"), part(dataset, "late")
+def sheet(tree: xr.DataTree) -> Sheet:
+    early, late = tree["early"].to_dataset(), tree["late"].to_dataset()
     names = [str(name) for name in early["case"].values]
     levels = early["predicted_plateau"].values
     panels = (

@@ -11,7 +11,6 @@ from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 TEACHERS, STUDENTS = 2, 6
 GATES: dict[Size, tuple[str, ...]] = {"quick": ("constant",), "full": ("constant", "softplus", "sigmoid", "probit")}
@@ -23,19 +22,16 @@ MARKERS = ("o", "^", "o", "+")  # sigmoid and probit lie on top of each other
 PATIENCE = 3.0  # over dim: the time at which a run that met no teacher ends
 
 
-def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The same orthonormal starts under every gate; those of mean 0, and the paper's, in several dimensions."""
     base = changed(
         settings, students=STUDENTS, teachers=TEACHERS, alphas=None, dim=DIM[size], init="orthonormal", until=None
     )
     rows = [_times(changed(base, gate=gate), SEEDS[size]) for gate in GATES[size]]
     grown = [[_first(changed(base, gate=gate, dim=dim), SEEDS[size]) for dim in DIMS[size]] for gate in SWEPT[size]]
-    return combined(
-        mean=xr.concat(rows, "gate").assign_coords(gate=list(GATES[size])),
-        dims=xr.Dataset(
-            {"first": (("gate", "dim", "seed"), grown)}, {"gate": list(SWEPT[size]), "dim": list(DIMS[size])}
-        ),
-    )
+    mean = xr.concat(rows, "gate").assign_coords(gate=list(GATES[size]))
+    dims = xr.Dataset({"first": (("gate", "dim", "seed"), grown)}, {"gate": list(SWEPT[size]), "dim": list(DIMS[size])})
+    return xr.DataTree.from_dict({"mean": mean, "dims": dims})
 
 
 def _times(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
@@ -67,8 +63,8 @@ def slope(dims: np.ndarray, times: np.ndarray) -> tuple[float, float]:
     return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    mean, grown = part(dataset, "mean"), part(dataset, "dims")
+def sheet(tree: xr.DataTree) -> Sheet:
+    mean, grown = tree["mean"].to_dataset(), tree["dims"].to_dataset()
     names = [str(name) for name in mean["gate"].values]
     labels = [f"{name}, c_0 = {float(mean['c0'].sel(gate=name)):.3f}" for name in names]
     panels = (
