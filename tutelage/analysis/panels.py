@@ -98,6 +98,8 @@ class Sheet:
         object.__setattr__(self, "names", tuple(s.label for p in self.panels for s in p.series if s.label))
 
 
+GREY = 6
+"""The house colour of what belongs to no curve: laws, diagonals, levels."""
 BAND = "10 % to 90 %"
 """What a band shows, for captions and legends."""
 _PARTS = (0.1, 0.5, 0.9)

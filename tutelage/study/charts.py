@@ -9,7 +9,7 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage._plain import number, some
-from tutelage.analysis.panels import BAND, Field, Panel, Scale, Series, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Field, Panel, Scale, Series, Sheet, line
 from tutelage.analysis.scaling import Fit
 from tutelage.study.contours import contour
 from tutelage.study.sweep_data import (
@@ -28,7 +28,6 @@ from tutelage.study.sweep_data import (
 )
 
 COLOURS = 6  # of the house; more curves than that differ by their markers
-GREY = 6  # for what belongs to all curves
 MARKERS = "osDvP*X"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import TAIL, plateau
 from tutelage.papers.beyond_ntk.escapes import (
     DIMS,
@@ -22,8 +22,6 @@ from tutelage.papers.beyond_ntk.escapes import (
 from tutelage.papers.beyond_ntk.figures.beyond.common import barred
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
-
-GREY = 6
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:

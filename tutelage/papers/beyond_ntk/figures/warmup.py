@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, line, spread
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, line, spread
 from tutelage.papers.beyond_ntk import races
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.warmup import excess, flow
@@ -62,7 +62,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
                     line(factor, dataset["growth"].values, "population", kind="points",
                          low=dataset["low"].values, high=dataset["high"].values),
                     line(factor, factor, "$a_i d$", colour=1),
-                    line(factor, factor**2, "$(a_i d)^2$, Claim A.2", colour=6, dash="dashed"),
+                    line(factor, factor**2, "$(a_i d)^2$, Claim A.2", colour=GREY, dash="dashed"),
                 ),
             ),
         ),

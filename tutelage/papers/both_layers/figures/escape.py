@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_rate
@@ -40,7 +40,7 @@ def sheet(tree: xr.DataTree) -> Sheet:
         shifts.append(line(time[growing], 1 / eps[growing], f"perturbation {spread:g}", colour=index))
         law = 1 / eps[stalled] - escape_rate(1.0) * (time[growing] - time[stalled])
         shifts.append(
-            line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=6)
+            line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=GREY)
         )
     panels = (
         Panel(

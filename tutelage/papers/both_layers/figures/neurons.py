@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Mark, Panel, Series, Sheet, line
 from tutelage.papers.both_layers.figures.common import path, plane
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -59,7 +59,7 @@ def sheet_1(tree: xr.DataTree) -> Sheet:
         "$\\alpha_1$",
         "$\\alpha_2$",
         (
-            line(valley + 1, valley, "$\\alpha_1 - \\alpha_2 = 1$", dash="dashed", colour=6),
+            line(valley + 1, valley, "$\\alpha_1 - \\alpha_2 = 1$", dash="dashed", colour=GREY),
             line([1], [-1], "global minimum", kind="points", marker="*", colour=3),
             line([2], [1], "saddle (2a, a)", kind="points", marker="s", colour=1),
         ),

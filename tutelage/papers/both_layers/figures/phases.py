@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Sheet, band, line
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.reduced import paper_alignment_steps, paper_growth_steps
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -82,7 +82,7 @@ def sheet_scales(dataset: xr.Dataset) -> Sheet:
         predicted = np.nanmedian(dataset[f"{name}_predicted"].values, axis=1)
         series.append(line(scale, predicted, f"end of {name}, predicted", dash="dashed", colour=colour))
     paper = [STEP * (paper_alignment_steps(STEP) + paper_growth_steps(STEP, s)) for s in scale]
-    series.append(line(scale, paper, "the paper's bound T1 + T2", dash="dotted", colour=6))
+    series.append(line(scale, paper, "the paper's bound T1 + T2", dash="dotted", colour=GREY))
     panel = Panel(
         "phase ends at d = 1e9",
         "scale sigma of the start",

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, Panel, Sheet, band, line, spread
+from tutelage.analysis.panels import BAND, GREY, Panel, Sheet, band, line, spread
 from tutelage.papers.cluster_moe.passages import (
     DIMS,
     NEURONS,
@@ -17,8 +17,6 @@ from tutelage.papers.cluster_moe.passages import (
 )
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
-
-GREY = 6
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest
@@ -126,7 +126,7 @@ def _losses(sgd: xr.Dataset, descent: xr.Dataset) -> Panel:
         series.append(band(step[1:], loss[:, 1:], name, colour=colour))
     step, loss = sgd["step"].values, sgd["loss"].median("seed").values
     late = step[step >= step[-1] / 10]
-    series.append(line(late, loss[-1] * (step[-1] / late) ** 3, "$T^{-3}$", dash="dashed", colour=6))
+    series.append(line(late, loss[-1] * (step[-1] / late) ** 3, "$T^{-3}$", dash="dashed", colour=GREY))
     return Panel("loss against updates", "updates T", "population loss", tuple(series), xscale="log", yscale="log")
 
 
@@ -170,7 +170,9 @@ def _rates(flows: xr.Dataset) -> Panel:
 
 def _levels(flows: xr.Dataset, name: str, label: str) -> list[Series]:
     ends = flows["time"].values[[1, -1]]
-    return [line(ends, [float(one[name])] * 2, "" if i else label, dash="dashed", colour=6) for i, one in _each(flows)]
+    return [
+        line(ends, [float(one[name])] * 2, "" if i else label, dash="dashed", colour=GREY) for i, one in _each(flows)
+    ]
 
 
 def _each(flows: xr.Dataset) -> Iterator[tuple[int, xr.Dataset]]:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -119,7 +119,7 @@ def _panel(k: int, plane: xr.Dataset) -> Panel:
     paths = [plane.isel(path=index) for index in range(plane.sizes["path"])]
     names = {0: "small starts", len(SMALL): "other starts"}
     series = [
-        line(path["path_alpha"], path["path_beta"], names.get(index, ""), colour=6 if index >= len(SMALL) else 1)
+        line(path["path_alpha"], path["path_beta"], names.get(index, ""), colour=GREY if index >= len(SMALL) else 1)
         for index, path in enumerate(paths)
     ]
     alphas, betas = plane["alpha"].values, plane["beta"].values

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -185,7 +185,7 @@ def _losses(one: xr.Dataset, *, first: bool) -> Panel:
     ]
     late = step[step >= step[-1] / 5]
     end = float(one["loss"].sel(init="weak").isel(step=-1).median())
-    cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=6)
+    cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=GREY)
     level = float(one["plateau_loss"])
     slopes = {init: late_slope(one, init) for init in INITS}
     return Panel(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import SEEDS, Race, shared, stage, swept
@@ -76,7 +76,7 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
                 "Predicted against observed", "predicted time", "time at which the overlap is -0.9",
                 (
                     line(predicted[kept], observed[kept], "pairs", kind="points"),
-                    line([1, top], [1, top], "equal", dash="dotted", colour=6),
+                    line([1, top], [1, top], "equal", dash="dotted", colour=GREY),
                 ),
                 xscale="log", yscale="log",
             ),
@@ -142,7 +142,7 @@ def _agreement(tree: xr.DataTree) -> Panel:
         seen = np.isfinite(y)
         series.append(line(x[seen], y[seen], f"{init}, {int(seen.sum())} of {seen.size}", kind="points", colour=colour))
     limits = [min(float(s.x.min()) for s in series if len(s.x)), max(float(s.y.max()) for s in series if len(s.y))]
-    series.append(line(limits, limits, "equal", dash="dotted", colour=6))
+    series.append(line(limits, limits, "equal", dash="dotted", colour=GREY))
     return Panel("Times of recovery", "predicted time", "observed time", tuple(series), xscale="log", yscale="log")
 
 
@@ -170,7 +170,9 @@ def dimension_sheet(dataset: xr.Dataset) -> Sheet:
     ]
     level = math.exp(float(np.mean(np.log(times) - about["exponent"] * np.log(dims)[:, None])))
     fitted = f"$d^{{{about['exponent']:.3f}}}$"
-    series.append(line(dims, level * dims ** about["exponent"], f"mean, fitted as {fitted}", colour=6, dash="dashed"))
+    series.append(
+        line(dims, level * dims ** about["exponent"], f"mean, fitted as {fitted}", colour=GREY, dash="dashed")
+    )
     ratio = [line(dims, times[:, s] / dims**0.5, f"seed {s}" if seeds <= 5 else "", colour=None if seeds <= 5 else 0)
              for s in range(seeds)]  # fmt: skip
     interval = f"{about['exponent']:.4f} [{about['low']:.4f}, {about['high']:.4f}]"

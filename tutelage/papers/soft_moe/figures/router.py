@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import NEEDED, Constants
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
@@ -99,7 +99,7 @@ def sheet_3b(dataset: xr.Dataset) -> Sheet:
     ratio = square / slope if slope else np.inf
     mean, error = dataset["mean"].values, 2 * dataset["error"].values
     points = line(
-        [0, 1], mean, _samples(dataset), kind="points", colour=6, low=mean - error,
+        [0, 1], mean, _samples(dataset), kind="points", colour=GREY, low=mean - error,
         high=mean + error,
     )  # fmt: skip
     bars = (

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.races import SEEDS, shared
 from tutelage.papers.soft_moe.recipe import run
@@ -81,7 +81,7 @@ def _curves(one: xr.Dataset, how: str) -> Panel:
         name = f"teacher {teacher + 1}"
         series.append(line(time, router, name, colour=teacher % 6))
         series.append(line(time, expert, dash="dashed", colour=teacher % 6))
-    loss = Series(time, one["loss"].values, "loss", colour=6, right=True)
+    loss = Series(time, one["loss"].values, "loss", colour=GREY, right=True)
     return Panel(
         how[0].upper() + how[1:],
         "time",

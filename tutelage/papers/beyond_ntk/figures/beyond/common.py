@@ -12,7 +12,6 @@ from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Size
 
 TIME = r"time $\eta_\infty T$"
-GREY = 6
 SEEDS = 3
 
 

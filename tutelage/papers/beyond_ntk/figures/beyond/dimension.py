@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
-from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SEEDS, TIME, barred, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred, seeds_of
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size

@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SHAPES, TIME, barred, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learnt
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -43,7 +43,7 @@ def _part(dataset: xr.Dataset, name: str, title: str, label: str) -> Panel:
         series.append(band(values["clusters"], values, router, colour=colour))
     counts = dataset["clusters"].values
     if name == "pure":
-        series.append(line(counts, 2 / counts, "2/C", colour=6, dash="dotted"))
+        series.append(line(counts, 2 / counts, "2/C", colour=GREY, dash="dotted"))
     top = 1.3 * max(float(dataset[name].max()), 1.0)
     ends = (float(counts.min()) - 1, float(counts.max()) + 1)
     return Panel(title, COUNT, label, tuple(series), xlim=ends, ylim=(-0.02, top))

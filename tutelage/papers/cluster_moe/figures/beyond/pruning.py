@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Field, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -47,7 +47,7 @@ def _ratios(dataset: xr.Dataset) -> Panel:
     whole = dataset["random"].isel(kept=-1, drop=True)
     ratios = dataset[[*ORDERS, "best"]] / whole
     series = [_curve(ratios, name, label, colour) for colour, (name, label) in enumerate(ORDERS.items())]
-    best = line(dataset["kept"], ratios["best"].median("seed"), "best set", colour=6, dash="dashed")
+    best = line(dataset["kept"], ratios["best"].median("seed"), "best set", colour=GREY, dash="dashed")
     return Panel("error over that of all experts", KEPT, "ratio", (*series, best),
                  marks=(Mark(f"{100 * (NEAR - 1):.0f} % more", level=NEAR),), ylim=(0.9, 3.4))  # fmt: skip
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.lines import line as fitted
-from tutelage.analysis.panels import Mark, Panel, Sheet, band, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
@@ -89,7 +89,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         losses.append(band(time, data["loss"] / data["loss"].isel(time=0), name, colour=colour))
         early = until_half_grown(data)
         ratios.append(band(early["time"], early["gap_ratio"], name, colour=colour))
-    bound = line(time.values, dataset["bound"].values, "bound of Eq. 4", dash="dashed", colour=6)
+    bound = line(time.values, dataset["bound"].values, "bound of Eq. 4", dash="dashed", colour=GREY)
     centre = math.degrees(math.acos(1 / math.sqrt(TEACHERS)))
     marks = [
         Mark(f"half grown, {name}", at=float(time[int(half_grown(dataset.sel(activation=key)).max())]))
@@ -131,7 +131,7 @@ def _law(data: xr.Dataset) -> Panel:
         "largest theta_i* (degrees)",
         (
             line(norm, angle, "measured", colour=1),
-            line(norm[shown], law[shown], f"|w|^-{power:.4f}, predicted", dash="dashed", colour=6),
+            line(norm[shown], law[shown], f"|w|^-{power:.4f}, predicted", dash="dashed", colour=GREY),
         ),
         xscale="log",
         yscale="log",

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, each_seed, last, trained
 from tutelage.papers.relu_teachers.kernel import gradient, loss
@@ -111,9 +111,9 @@ def _cosines(parts: dict[int, xr.Dataset]) -> Panel:
     for m, data in parts.items():
         best, second = (data["cosines"].isel(rank=i).values.ravel() for i in (0, 1))
         series.append(line(best, second, f"m = {m}", kind="points", colour=m - 1))
-    corners = (line([1.0], [0.0], "copy", kind="points", marker="*", colour=6),)
+    corners = (line([1.0], [0.0], "copy", kind="points", marker="*", colour=GREY),)
     averages = [1 / np.sqrt(n) for n in (2, 3, 4)]
-    marks = line(averages, averages, "average of 2, 3, 4", kind="points", marker="x", colour=6)
+    marks = line(averages, averages, "average of 2, 3, 4", kind="points", marker="x", colour=GREY)
     return Panel(
         "where the students end",
         "largest cosine to a teacher",

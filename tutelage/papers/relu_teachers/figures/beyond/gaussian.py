@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 
 from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
@@ -152,7 +152,7 @@ def _escapes(escape: xr.Dataset) -> list[Series]:
         for index, (scale, row) in enumerate(zip(SCALES, (escape.isel(scale=i) for i in range(3)), strict=True))
     ]
     ends = np.array([0.9, 1.1]) * [np.nanmin(escape["predicted"]), np.nanmax(escape["predicted"])]
-    return [*points, line(ends, ends, "measured = predicted", dash="dashed", colour=6)]
+    return [*points, line(ends, ends, "measured = predicted", dash="dashed", colour=GREY)]
 
 
 def _sizes(end: xr.Dataset) -> Panel:
@@ -165,7 +165,7 @@ def _sizes(end: xr.Dataset) -> Panel:
         "share of the teachers",
         (
             line(sizes, seen / seen.sum(), "measured", kind="points", colour=0),
-            line(sizes, alone, "if each chose alone (binomial)", dash="dashed", colour=6),
+            line(sizes, alone, "if each chose alone (binomial)", dash="dashed", colour=GREY),
         ),
         ylim=(-0.03, 1.0),
     )

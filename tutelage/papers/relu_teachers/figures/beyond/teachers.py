@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.lines import line as fitted
-from tutelage.analysis.panels import Mark, Panel, Sheet, band, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.plateau import MeanDirection
@@ -119,7 +119,7 @@ def _points(data: xr.Dataset, what: str, names: list[str]):
 
 def _diagonal(values: np.ndarray):
     ends = np.array([0.95 * values.min(), 1.05 * values.max()])
-    return line(ends, ends, "measured = predicted", dash="dashed", colour=6)
+    return line(ends, ends, "measured = predicted", dash="dashed", colour=GREY)
 
 
 def _caption(early: xr.Dataset, late: xr.Dataset, names: list[str]) -> str:

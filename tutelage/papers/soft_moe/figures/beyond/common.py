@@ -8,7 +8,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.analysis.panels import Series, line
+from tutelage.analysis.panels import GREY, Series, line
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.experiment import flow
@@ -86,4 +86,4 @@ def diagonal(*values: ArrayLike) -> Series:
     """Where the observed is the predicted, over the range of all values."""
     finite = np.concatenate([np.ravel(np.asarray(v, float)) for v in values])
     ends = np.array([np.nanmin(finite), np.nanmax(finite)])
-    return line(ends, ends, "observed = predicted", dash="dashed", colour=6)
+    return line(ends, ends, "observed = predicted", dash="dashed", colour=GREY)

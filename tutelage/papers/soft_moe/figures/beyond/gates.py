@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, Panel, Series, Sheet, band, line
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth
@@ -115,7 +115,7 @@ def _ratios(mean: xr.Dataset, names: list[str]) -> Iterator[Series]:
         x, each = [float(mean["c0"].sel(gate=name))], found.sel(gate=name).values.reshape(-1, 1)
         yield band(x, each, name, kind="points", colour=colour, marker=MARKERS[colour])
     c0 = np.geomspace(0.4, 1.2, 20)
-    yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=6)
+    yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=GREY)
 
 
 def _growth(grown: xr.Dataset) -> Iterator[Series]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Panel, Series, Sheet, band, line, spread
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line, spread
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, cancelled, changed, flows
@@ -97,7 +97,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             f"loss at time {time[-1]:g}, seed by seed",
             "loss of the flow",
             "loss of SGD from the same start",
-            (*scatter, line(ends, ends, "equal", dash="dashed", colour=6)),
+            (*scatter, line(ends, ends, "equal", dash="dashed", colour=GREY)),
             xscale="log",
             yscale="log",
             note=f"Losses below {FLOOR:g} are shown there.",
