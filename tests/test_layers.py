@@ -11,7 +11,7 @@ import tutelage
 ROOT = Path(tutelage.__file__).parent
 # `experiment` holds the verbs `flow` and `descend`: it joins all that came before, certificates included.
 ORDER = (
-    *("_version", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt", "_files"),
+    *("_version", "_types", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt", "_files"),
     *("problem", "oracle", "dynamics", "trajectory", "analysis", "experiment", "papers", "store", "study"),
     *("present", "__main__"),
 )

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Interval
 from tutelage.analysis.scaling.bootstrap import percentile_ends
-
-Numbers = NDArray[np.float64]
 
 
 def slope(x: ArrayLike, y: ArrayLike) -> Numbers:
@@ -62,7 +61,7 @@ def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Line:
     found, white, residual = least_squares(x, y)
     bend = 0.0
     if len(x) >= 9:
-        thirds = [slope(*part) for part in zip(np.array_split(x, 3), np.array_split(y, 3), strict=True)]
+        thirds = [float(slope(*part)) for part in zip(np.array_split(x, 3), np.array_split(y, 3), strict=True)]
         # Independent noise gives each third's slope a standard deviation of sqrt(27) * white; half their range
         # passes 9 * white one time in 25.
         bend = max(np.ptp(thirds) / 2 - 9 * white, 0.0)

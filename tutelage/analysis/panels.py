@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-Numbers = NDArray[np.float64]
+from tutelage._types import Numbers
+
 Scale = Literal["linear", "log", "symlog"]
 
 

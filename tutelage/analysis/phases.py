@@ -13,9 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.lines import Line, least_squares, line, slope
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -242,7 +241,7 @@ def _tail(
 _FEWEST, _MOST = 8, 600
 
 
-def _straightest(x: Array, y: Array, tolerance: float) -> slice | None:
+def _straightest(x: Numbers, y: Numbers, tolerance: float) -> slice | None:
     """The window with the largest rise of its fitted line, among those that are straight."""
     stride = max(-(-len(x) // _MOST), 1)
     noise = _noise(y)
@@ -262,7 +261,7 @@ def _straightest(x: Array, y: Array, tolerance: float) -> slice | None:
     return slice(int(i) * stride, int(j) * stride + 1)
 
 
-def _window_sums(values: Array) -> Array:
+def _window_sums(values: Numbers) -> Numbers:
     """`out[i, j] = sum(values[i:j+1])` (meaningless for j < i)."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     return total[None, 1:] - total[:-1, None]
@@ -273,7 +272,7 @@ def _allowed(tolerance: float, noise: float, count: Any) -> Any:
     return tolerance**2 + (noise * (1 + 4 / np.sqrt(2 * np.maximum(count, 1)))) ** 2
 
 
-def _noise(y: Array) -> float:
+def _noise(y: Numbers) -> float:
     """The standard deviation of independent noise on a smooth curve, from the median of its second differences."""
     if len(y) < 5:
         return 0.0
@@ -285,19 +284,19 @@ def _fitted(name: str, description: str, time: ArrayLike, fit: Line) -> Phase:
     return Phase(name, fit.start, fit.end, description, uncertainty=spacing, fit=fit)
 
 
-def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Array, Array]:
+def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Numbers, Numbers]:
     time, values = np.asarray(time, float), np.asarray(values, float)
     keep = np.isfinite(values) & (values > floor)
     return time[keep], values[keep]
 
 
-def _spacing(time: Array, at: float) -> float:
+def _spacing(time: Numbers, at: float) -> float:
     """The larger of the distances from `at` to the records around it."""
     right = int(np.clip(np.searchsorted(time, at), 1, len(time) - 1))
     return float(time[right] - time[right - 1])
 
 
-def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
+def _binned(x: Numbers, y: Numbers, grid: Numbers) -> tuple[Numbers, Numbers]:
     """Means of the records by cell of the grid; cells without a record are filled by interpolation."""
     cell = np.digitize(x, grid)
     used = np.unique(cell)
@@ -307,7 +306,7 @@ def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
     return inside, np.interp(inside, mean_x, mean_y)
 
 
-def _local_slope(x: Array, y: Array, at: float, window: float) -> float:
+def _local_slope(x: Numbers, y: Numbers, at: float, window: float) -> float:
     near = np.abs(x - at) <= window / 2 + 1e-12
     return float(slope(x[near], y[near]))
 

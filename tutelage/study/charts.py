@@ -9,12 +9,12 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage._plain import number, some
+from tutelage._types import Numbers
 from tutelage.analysis.panels import BAND, GREY, Field, Panel, Scale, Series, Sheet, line
 from tutelage.analysis.scaling import Fit
 from tutelage.study.contours import contour
 from tutelage.study.sweep_data import (
     LEVEL,
-    Array,
     Curve,
     axis_label,
     curves_of,
@@ -183,7 +183,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _scale(values: Array) -> Scale:
+def _scale(values: Numbers) -> Scale:
     """A log axis for positive values over a decade or more."""
     return "log" if values.size and values.min() > 0 and values.max() >= 10 * values.min() else "linear"
 
@@ -205,9 +205,9 @@ class _Cells:
 
     axes: tuple[xr.DataArray, xr.DataArray]
     kind: str
-    values: Array
-    limit: Array
-    law: Array | None
+    values: Numbers
+    limit: Numbers
+    law: Numbers | None
 
     @classmethod
     def of(cls, dataset: xr.Dataset, measure: str) -> "_Cells":
@@ -225,7 +225,7 @@ class _Cells:
         return cls(axes, found.attrs.get("kind", "number"), values, limits(dataset, measure, dims), law)
 
     @property
-    def middle(self) -> Array:
+    def middle(self) -> Numbers:
         """What a cell shows; nan where there is nothing."""
         if self.kind == "chance":
             return probabilities(self.values)[1]
@@ -237,7 +237,7 @@ class _Cells:
     def panel(
         self,
         title: str,
-        values: Array,
+        values: Numbers,
         label: str,
         ends: tuple[float, float] | None = None,
         series: tuple[Series, ...] = (),
@@ -249,7 +249,7 @@ class _Cells:
         return Panel(title, axis_label(self.axes[1]), axis_label(self.axes[0]), series, (table,), note=note)
 
 
-def _ends(*tables: Array | None) -> tuple[float, float]:
+def _ends(*tables: Numbers | None) -> tuple[float, float]:
     """The ends of the colours: of all that is known."""
     known = np.concatenate([table[np.isfinite(table)] for table in tables if table is not None])
     return (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
@@ -271,7 +271,7 @@ def _overlays(cells: _Cells) -> tuple[tuple[Series, ...], str]:
     return tuple(drawn), " ".join(words)
 
 
-def _contours(law: Array, kind: str) -> dict[float, tuple[Array, Array]]:
+def _contours(law: Numbers, kind: str) -> dict[float, tuple[Numbers, Numbers]]:
     """Lines of the law by level, those that there are; between cells it is linear, or its logarithm over decades."""
     low, high = _ends(law)
     if kind == "chance":

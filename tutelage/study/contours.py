@@ -1,12 +1,11 @@
 """The line on which a table of numbers has a given level."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from tutelage._types import Numbers
 
 
-def contour(values: Array, level: float) -> tuple[Array, Array]:
+def contour(values: Numbers, level: float) -> tuple[Numbers, Numbers]:
     """Where `values[i, j]`, linear between its entries, has this level: x (along j) and y (along i), with nan between.
 
     Each square of four entries is cut into two triangles, on which the level is a straight piece. Squares with a nan
@@ -35,7 +34,7 @@ def contour(values: Array, level: float) -> tuple[Array, Array]:
     return joined[:, 1], joined[:, 0]
 
 
-def _piece(corners: Array, heights: Array) -> Array | None:
+def _piece(corners: Numbers, heights: Numbers) -> Numbers | None:
     """The two ends of the level's piece in a triangle: where two of its sides change sign. Zero counts as above."""
     if np.isnan(heights).any() or len(set(above := heights >= 0)) == 1:
         return None

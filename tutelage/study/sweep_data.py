@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, unknown
 from tutelage._plain import number
+from tutelage._types import Numbers
 from tutelage.analysis.claims import binomial_interval
 from tutelage.analysis.panels import spread
 
-Array = NDArray[np.float64]
 LEVEL = 0.95  # of the intervals of probabilities
 
 
@@ -53,7 +52,7 @@ def settings(dataset: xr.Dataset, measure: str) -> list[str]:
     return dims
 
 
-def limits(dataset: xr.Dataset, measure: str, dims: tuple[str, ...]) -> Array:
+def limits(dataset: xr.Dataset, measure: str, dims: tuple[str, ...]) -> Numbers:
     """Times that values are known to be above; nan where there is none."""
     name = f"{measure}_limit"
     shape = tuple(dataset.sizes[dim] for dim in (*dims, "seed"))
@@ -73,10 +72,10 @@ class Curve:
 
     value: Any
     label: str
-    x: Array
-    values: Array
-    limit: Array
-    law: Array | None
+    x: Numbers
+    values: Numbers
+    limit: Numbers
+    law: Numbers | None
     scattered: bool = False
 
 
@@ -110,7 +109,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def spread_to_come(values: Array, limit: Array) -> tuple[Array, Array, Array]:
+def spread_to_come(values: Numbers, limit: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """As `spread` over the last axis; a value still to come counts as larger than all, and is not shown.
 
     That is right where the runs of a cell end at one time. A bar that would end among those still to come ends at the
@@ -124,7 +123,7 @@ def spread_to_come(values: Array, limit: Array) -> tuple[Array, Array, Array]:
     return tuple(np.where(hidden, np.nan, each) for each in (low, middle, high))  # type: ignore[return-value]
 
 
-def probabilities(values: Array) -> tuple[Array, Array, Array]:
+def probabilities(values: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """The low end of the exact interval, the part of successes over the last axis, and the high end; nan if none."""
     trials = np.isfinite(values).sum(-1)
     successes = np.nansum(values, -1)

@@ -7,10 +7,9 @@ that width.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
@@ -60,6 +59,6 @@ def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(rows, dims=("seed", "samples"), coords={"samples": counts})
 
 
-def slopes(errors: xr.DataArray) -> NDArray[np.float64]:
+def slopes(errors: xr.DataArray) -> Numbers:
     """Of log error against the log of the second axis, for each seed."""
     return lines.exponent(errors[errors.dims[1]].values, errors.values.T)

@@ -9,8 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.analysis.readout import Errors, Readout, errors, ridge
 from tutelage.dynamics.blocks import Rule
 from tutelage.dynamics.router import Routed, route
@@ -60,7 +61,7 @@ def routed(settings: ClusterMoeSettings, seed: int, units: Units, first: ArrayLi
     )  # fmt: skip
 
 
-def expected(settings: ClusterMoeSettings, units: Units, first: ArrayLike) -> NDArray[np.float64]:
+def expected(settings: ClusterMoeSettings, units: Units, first: ArrayLike) -> Numbers:
     """Phase II in expectation: the router after one step, without samples."""
     return population(settings.problem(), units, np.asarray(first, float), step=settings.router_step)
 

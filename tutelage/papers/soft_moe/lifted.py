@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from tutelage._types import Numbers
 from tutelage.experiment import flow
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.papers.soft_moe import recipe
@@ -18,8 +18,6 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.result import Run
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Lifted:
         return float(np.max(np.abs(last / first - 1)))
 
     @cached_property
-    def whole(self) -> tuple[Array, Array]:
+    def whole(self) -> tuple[Numbers, Numbers]:
         """First and last vectors, of the students and then of the teachers, in all coordinates."""
         turn = np.linalg.qr(np.random.default_rng(0).standard_normal((self.settings.dim,) * 2))[0]
         size = self.frame.start.first.shape[-1]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import mean_interval
 from tutelage.papers.paper import Size
@@ -17,8 +18,6 @@ from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.result import Run
-
-Array = NDArray[np.float64]
 
 STAGE = 0.4
 """The time of the first stage, over sqrt(dim): nearly every draw's predicted recoveries are over by then."""
@@ -53,7 +52,7 @@ class Race:
         return [Start(self.settings, rows, np.asarray(self.run.teacher.first)) for rows in first]
 
     @cached_property
-    def times(self) -> Array:
+    def times(self) -> Numbers:
         """When each teacher (seed, teacher) is first recovered by an expert; infinite if never."""
         return np.nan_to_num(self.run.expert_time.values, nan=np.inf).min(1)
 
@@ -91,13 +90,13 @@ class Race:
         return np.isfinite(self.run.pair_time.values).sum((1, 2)) // 2
 
     @cached_property
-    def finish(self) -> Array:
+    def finish(self) -> Numbers:
         """T* of Theorem 1: when the last teacher is recovered; the end of the run if one never is."""
         last = self.times.max(1)
         return np.where(np.isfinite(last), last, self.until)
 
     @cached_property
-    def unused_overlap(self) -> Array:
+    def unused_overlap(self) -> Numbers:
         """The largest |overlap| of a student that recovered nothing with anything else, at the record after T*."""
         return np.array([self._unused_overlap(seed) for seed in range(self.count)])
 
@@ -114,7 +113,7 @@ class Race:
         return max(taught, *(float(max(np.abs(x[unused]).max(), np.abs(x[:, unused]).max())) for x in among))
 
     @cached_property
-    def early_overlap(self) -> Array:
+    def early_overlap(self) -> Numbers:
         """The largest |overlap with its teacher| of a pair of Eq. (6) that is yet to come, at each recovery."""
         return np.array([self._early_overlap(seed) for seed in range(self.count)])
 
@@ -133,7 +132,7 @@ class Race:
 class Start:
     """The first overlaps of one seed, and what they predict."""
 
-    def __init__(self, settings: SoftMoeSettings, rows: Array, teacher: Array):
+    def __init__(self, settings: SoftMoeSettings, rows: Numbers, teacher: Numbers):
         experts, taught = rows[settings.students :], teacher[settings.teachers :]
         self.settings, self.products = settings, experts @ taught.T
         self.norms = np.linalg.norm(experts, axis=1)
@@ -195,8 +194,8 @@ class Sweep:
     """
 
     dims: tuple[int, ...]
-    times: Array
-    predicted: Array
+    times: Numbers
+    predicted: Numbers
 
     @classmethod
     def of(cls, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int) -> "Sweep":

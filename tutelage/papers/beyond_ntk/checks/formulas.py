@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
 from tutelage.oracle.base import AbstractOracle
@@ -21,7 +21,6 @@ from tutelage.papers.beyond_ntk.recipe import problem
 from tutelage.papers.beyond_ntk.settings import SLOPES, BeyondNtkSettings
 from tutelage.problem.networks import Weights
 
-Array = NDArray[np.floating]
 DIM, WIDTH, SAMPLES, ORDERS = 5, 7, 200_000, 600
 
 
@@ -29,7 +28,7 @@ class Network(NamedTuple):
     """A small network with unequal teacher weights, and the same as weights of the library's problem."""
 
     settings: BeyondNtkSettings
-    rows: Array
+    rows: Numbers
     weights: Weights
     target: Weights
 
@@ -111,7 +110,7 @@ def _gradient_gap(rates: Callable[[int], tuple[float, float]]) -> tuple[float, f
     return float(off / np.linalg.norm(whole)), float(off / np.linalg.norm(whole - low))
 
 
-def _order(rows: Array, a: Array, order: int, rates: tuple[float, float]) -> Array:
+def _order(rows: Numbers, a: Numbers, order: int, rates: tuple[float, float]) -> Numbers:
     """`B_1 X - B_2 <X, vbar> vbar` at the network's own units, for |z| and 2 ReLU alike."""
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     unit = rows / norm

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
@@ -16,8 +16,6 @@ from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
-
-Array = NDArray[np.floating]
 
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
 SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size
@@ -27,7 +25,7 @@ LARGE = 0.2  # of vbar_i^2: a neuron with two such coordinates has not won one o
 
 
 @cache
-def path(dim: int, ratio: float, scale: float) -> tuple[Array, Array, Array]:
+def path(dim: int, ratio: float, scale: float) -> tuple[Numbers, Numbers, Numbers]:
     """Times, moments and weights of the warm-up equation from `q_i = scale^2/d`, to time 4d."""
     a, times = warmup.spaced(dim, ratio), np.linspace(0, 4 * dim, RECORDS)
     return times, warmup.flow(scale**2 / dim, a, times), a
@@ -86,13 +84,13 @@ def moments_stay(evidence: Evidence) -> Finding:
     return all_of([at_most(top, 1.0, detail=text), at_least(low, 0.5)])
 
 
-def _growth() -> tuple[Array, Array]:
+def _growth() -> tuple[Numbers, Numbers]:
     """`v_i(T_1)^2/v_i(0)^2` (neuron, d) in the population, and `a_i d`."""
     run = _warm()
     return run.base[-1] ** 2 / run.base[0] ** 2, run.weights * len(run.weights)
 
 
-def _exponent(growth: Array, factor: Array) -> lines.Estimate:
+def _exponent(growth: Numbers, factor: Numbers) -> lines.Estimate:
     """Of the growth as a power of `a_i d`, through the medians over neurons."""
     return lines.exponent_over_seeds(factor, lambda chosen: np.median(growth[chosen], axis=0), len(growth))
 
@@ -119,7 +117,7 @@ def printed_factor(evidence: Evidence) -> Finding:
 # Stage 1.2.
 
 
-def _cubic(dim: int, evidence: Evidence) -> tuple[Array, Array]:
+def _cubic(dim: int, evidence: Evidence) -> tuple[Numbers, Numbers]:
     """`-[G]_i/v_i` and `a_i vbar_i^2` for neurons of a bulk that has learnt orders 0 and 2, weights of ratio 2."""
     a, rng = warmup.spaced(dim, 2.0), evidence.random(13)
     bulk = mixture(Masses(a, np.zeros(dim)), a, rng)
@@ -247,7 +245,7 @@ def bad_is_rare_here(evidence: Evidence) -> Finding:
 # The step.
 
 
-def _imbalance(step: float, steps: int, dim: int = 30) -> Array:
+def _imbalance(step: float, steps: int, dim: int = 30) -> Numbers:
     """|sum q - 1| of descent on orders 0 and 2 from near the fixed point."""
     a = np.full(dim, 1 / dim)
     return np.abs(warmup.descent(1.01 * a, a, step, steps).sum(1) - 1)

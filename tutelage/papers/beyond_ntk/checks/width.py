@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import field, perturbation, width
@@ -14,7 +14,6 @@ from tutelage.papers.beyond_ntk.constants import plateau, start_loss
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.orbits import full_group, orbit
 
-Array = NDArray[np.floating]
 SETTLED, MIDDLE = 20.0, 60.0
 """Times on the plateau at d = 16: order 2, whose time constant is 0.39 d, is learnt; the escape has not begun."""
 
@@ -44,7 +43,7 @@ def start_excess(evidence: Evidence) -> Finding:
     )
 
 
-def start_losses(evidence: Evidence, dim: int, units: int, draws: int) -> Array:
+def start_losses(evidence: Evidence, dim: int, units: int, draws: int) -> Numbers:
     """L of networks at the start, uniform teacher weights."""
     random = evidence.random(6)
     starts = random.standard_normal((draws, units, dim)) / math.sqrt(dim)
@@ -91,14 +90,14 @@ def _rate(dim: int) -> float:
     return math.log(dim) / dim**2
 
 
-def _pairs(evidence: Evidence) -> tuple[Array, Array, Array]:
+def _pairs(evidence: Evidence) -> tuple[Numbers, Numbers, Numbers]:
     """Neurons, their errors and teacher weights."""
     random, dim = evidence.random(23), 5
     weights = random.uniform(1, 2, dim)
     return (*random.standard_normal((2, 12, dim)), weights / weights.sum())
 
 
-def _derivative(w: Array, xi: Array, a: Array, order: int) -> Array:
+def _derivative(w: Numbers, xi: Numbers, a: Numbers, order: int) -> Numbers:
     """The derivative of the force of one order on every neuron when all of them move by xi, by differentiation."""
     masses = jnp.full(len(w), 1 / len(w))
     found = jax.jvp(
@@ -127,7 +126,7 @@ def error_identities(evidence: Evidence) -> Finding:
     return at_most(max(gaps.values()), 1e-10, detail=text)
 
 
-def _relative(found: Array | float, law: Array | float) -> float:
+def _relative(found: Numbers | float, law: Numbers | float) -> float:
     return float(np.max(np.abs(np.subtract(found, law))) / np.max(np.abs(law)))
 
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, unless
@@ -31,7 +30,6 @@ from tutelage.papers.both_layers.reduced import (
 from tutelage.papers.both_layers.start import alignment_time, growing_modes, growth_time, logarithmic_start
 from tutelage.papers.both_layers.two_neurons import SIDES, Course
 
-Array = NDArray[np.floating]
 SCALES = (1e-2, 1e-4, SMALL)
 INCOMPLETE = Finding(Verdict.NOT_REACHED, detail="No run went through alignment and growth.")
 

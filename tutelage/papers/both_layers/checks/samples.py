@@ -3,15 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
 from tutelage.papers.both_layers.constants import C4, C5
 from tutelage.papers.both_layers.evidence import Evidence, Sampled
-
-Array = NDArray[np.floating]
 
 
 def uniform_concentration(evidence: Evidence) -> Finding:
@@ -31,7 +29,7 @@ def uniform_concentration(evidence: Evidence) -> Finding:
     )
 
 
-def _deviations(evidence: Evidence, sampled: Sampled) -> tuple[Array, Array, Array]:
+def _deviations(evidence: Evidence, sampled: Sampled) -> tuple[Numbers, Numbers, Numbers]:
     """|grad Lhat - grad L| and v_i (seed, time, 2), and |h_1| + |h_2|; zero where the error is near rounding."""
     states, _, in_first = sampled_gradients(sampled)
     exact = evidence.slopes(states)[1]
@@ -103,7 +101,7 @@ def sample_threshold(evidence: Evidence) -> Finding:
     return at_most(spread, 1.0, seeds=evidence.sizes.scan_seeds, detail=text)
 
 
-def _crossing(ratios: Array, share: Array) -> float:
+def _crossing(ratios: Numbers, share: Numbers) -> float:
     """Where the recovered share first passes 1/2, by interpolation; nan when it does not."""
     above = share >= 0.5
     if above[0] or not above.any():

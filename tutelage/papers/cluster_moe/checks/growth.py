@@ -4,15 +4,13 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.cluster_moe import passages, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.passages import K
-
-Array = NDArray[np.float64]
 
 STARTS, RATES, ORDERS = (0.05, 0.2, 0.6), (1e-3, 0.02, 0.3), (3, 4, 6, 8)
 LONGEST = 20_000
@@ -46,17 +44,17 @@ def printed_bound_holds(evidence: Evidence) -> Finding:
     return at_most(low, 0.0, detail=text)
 
 
-def _passages(evidence: Evidence) -> tuple[Array, list[passages.Passage]]:
+def _passages(evidence: Evidence) -> tuple[Numbers, list[passages.Passage]]:
     dims = passages.DIMS[evidence.size]
     return np.array(dims, float), [passages.passage(dim) for dim in dims]
 
 
-def _all(found: list[passages.Passage], name: str) -> Array:
+def _all(found: list[passages.Passage], name: str) -> Numbers:
     """The times of all neurons, (dim, neuron)."""
     return np.array([getattr(each, name) for each in found])
 
 
-def _middle(values: Array) -> Array:
+def _middle(values: Numbers) -> Numbers:
     """The median over neurons, infinite if half of them have not passed."""
     return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
 
@@ -92,14 +90,14 @@ def later_is_quicker(evidence: Evidence) -> Finding:
     return at_most(slope.value, -(K - 2) / 2 + 0.3, seeds=weak.shape[1], detail=text)
 
 
-def _later_over_first(strong: Array, weak: Array) -> Array:
+def _later_over_first(strong: Numbers, weak: Numbers) -> Numbers:
     """The median time between the levels over that to the first, by dim; infinite if too few neurons passed."""
     later = np.array([_median_of_passed(*pair) for pair in zip(strong, weak, strict=True)])
     first = _middle(weak)
     return np.where(np.isfinite(first), later / first, np.inf)
 
 
-def _median_of_passed(late: Array, early: Array) -> float:
+def _median_of_passed(late: Numbers, early: Numbers) -> float:
     passed = np.isfinite(late)
     return float(np.median(late[passed] - early[passed])) if 2 * passed.sum() > len(passed) else np.inf
 

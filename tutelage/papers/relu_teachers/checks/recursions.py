@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
@@ -14,7 +14,6 @@ from tutelage.papers.relu_teachers.slow import slow_levels
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import Track
 
-Array = NDArray[np.floating]
 ETA = 0.01
 
 
@@ -23,7 +22,7 @@ def _steps(evidence: Evidence, tag: int) -> list[Step]:
     return [evidence.step(one, teacher, ETA) for one in first]
 
 
-def _largest(*parts: Array) -> float:
+def _largest(*parts: Numbers) -> float:
     return max(float(np.max(np.abs(part))) for part in parts)
 
 
