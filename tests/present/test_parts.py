@@ -183,7 +183,7 @@ def test_overview_shows_seeds_and_their_median():
     assert loss.xscale == "log" and loss.yscale == "log"
     # Twelve students are too many to tell apart: one band.
     (band,) = angle.series
-    assert band.low is not None and angle.note == "median and range of 12 curves a seed"
+    assert band.low is not None and angle.note == "median of 12 curves a seed, band: 10 % to 90 %"
 
 
 def test_overview_shows_the_nearest_teacher_and_no_layer_that_is_fixed():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import pydantic
 import xarray as xr
@@ -25,12 +25,15 @@ Size = Literal["quick", "full"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper: `compute(settings, size)` gives the Dataset, `sheet(dataset)` the panels to draw."""
+    """A figure of a paper: `compute(settings, size)` gives its data, `sheet(data)` the panels to draw.
+
+    The data are a Dataset, or a DataTree where several runs are shown, each a group of its own.
+    """
 
     id: str
     title: str
-    compute: Callable[[Any, Size], xr.Dataset]
-    sheet: Callable[[xr.Dataset], Sheet]
+    compute: Callable[[Any, Size], xr.Dataset | xr.DataTree]
+    sheet: Callable[[Any], Sheet]
     ours: bool = False
 
 

@@ -191,18 +191,20 @@ def _attempt(what: str, crashes: list[Crash], work: Callable[[], Any]) -> Any:
 
 def _figure(paper: Paper, figure: Figure, settings: Settings, size: Size, folder: Path) -> DrawnFigure:
     began = time.perf_counter()
-    dataset = _labelled(figure.compute(settings, size), paper, figure, settings, size)
+    data = _labelled(figure.compute(settings, size), paper, figure, settings, size)
     place = folder / paper.name
     with _DRAWING:
         place.mkdir(exist_ok=True)
-        save(dataset, place / f"{figure.id}.nc")
-        sheet = figure.sheet(dataset)
+        save(data, place / f"{figure.id}.nc")
+        sheet = figure.sheet(data)
         png = figures.save(sheet, place / f"{figure.id}.png")
     return DrawnFigure(figure, sheet, png, place / f"{figure.id}.nc", time.perf_counter() - began)
 
 
-def _labelled(dataset: xr.Dataset, paper: Paper, figure: Figure, settings: Settings, size: Size) -> xr.Dataset:
-    """The Dataset with attributes that say which figure of which paper it is; its own attributes win."""
+def _labelled(
+    data: xr.Dataset | xr.DataTree, paper: Paper, figure: Figure, settings: Settings, size: Size
+) -> xr.Dataset | xr.DataTree:
+    """The data with attributes that say which figure of which paper it is; its own attributes win."""
     about = {
         "title": figure.title,
         "paper": paper.name,
@@ -211,7 +213,9 @@ def _labelled(dataset: xr.Dataset, paper: Paper, figure: Figure, settings: Setti
         "tutelage_version": versions()["tutelage"],
         "settings": json.dumps(plain(settings), sort_keys=True),
     }
-    return dataset.assign_attrs(about | dataset.attrs)
+    labelled = data.copy()
+    labelled.attrs = about | data.attrs
+    return labelled
 
 
 def _claims(paper: Paper, settings: Settings, size: Size, seeds: int, crashes: list[Crash], steps: _Steps) -> Table:

@@ -2,12 +2,11 @@
 
 import contourpy
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from tutelage._types import Numbers
 
 
-def contour(values: Array, level: float) -> tuple[Array, Array]:
+def contour(values: Numbers, level: float) -> tuple[Numbers, Numbers]:
     """Where `values[i, j]`, linear between its entries, has this level: x (along j) and y (along i), with nan between.
 
     An entry at the level counts as above it. Squares of four entries with one that is not finite have no line.
