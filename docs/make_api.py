@@ -21,13 +21,13 @@ NOTE = "<!-- Made by docs/make_api.py (`make pages`); do not edit. -->"
 
 def public_names() -> list[tuple[str, str]]:
     """Names at the top of the package, with the modules that define them."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
     found = {
-        (alias.asname or alias.name, node.module or "")
+        (alias.name, f"tutelage.{node.module}")
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tutelage.")
+        if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
-        if not (alias.asname or alias.name).startswith("_")
+        if not alias.name.startswith("_")
     }
     return sorted(found, key=lambda pair: (pair[0].lower(), *pair))
 

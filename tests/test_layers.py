@@ -11,8 +11,19 @@ import tutelage
 ROOT = Path(tutelage.__file__).parent
 # `verbs` joins all that came before, certificates and the store included.
 ORDER = (
-    *("_version", "_revisions", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt", "_files"),
-    *("_identity", "_extensions", "problem", "oracle", "dynamics", "trajectory", "analysis", "store", "verbs"),
+    *("_version", "_types", "_revisions", "_errors", "_plain", "_values", "_config", "_progress", "_interrupt"),
+    *(
+        "_files",
+        "_identity",
+        "_extensions",
+        "problem",
+        "oracle",
+        "dynamics",
+        "trajectory",
+        "analysis",
+        "store",
+        "verbs",
+    ),
     *("papers", "study"),
     *("present", "__main__"),
 )

@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, t
 
 from tutelage._errors import BadInput
-from tutelage.analysis import scaling
 from tutelage.analysis.scaling import compare, fit
 from tutelage.analysis.scaling.laws import LAWS, Law
 from tutelage.analysis.scaling.likelihood import Sample, derivatives, maximise
@@ -218,7 +217,7 @@ def test_intervals_cover_as_often_as_they_say(seeds, horizon):
 
 def test_plain_percentiles_would_not_cover(monkeypatch):
     """The check above can fail: intervals that are not stretched are seen to be too short."""
-    monkeypatch.setattr(scaling.t, "ppf", lambda p, n: norm.ppf(p) * math.sqrt(n / (n + 1)))
+    monkeypatch.setattr(t, "ppf", lambda p, n: norm.ppf(p) * math.sqrt(n / (n + 1)))
     rng = np.random.default_rng(9)
     fits = [fit(DIM, powers(rng, 4, coupled=0.03), level=0.9, resamples=200, seed=k) for k in range(200)]
     assert sum(0.5 in each.intervals["b"] for each in fits) < binom.ppf(5e-4, 200, 0.88)
@@ -231,7 +230,7 @@ def test_the_interval_of_a_mean_is_students():
     """
     own = norm.ppf((np.arange(8) + 0.5) / 8)
     found = fit([1.0, 2.0], np.exp(np.tile(own, (2, 1))), law="constant", resamples=20_000).intervals["a"]
-    half = scaling.t.ppf(0.975, 7) * own.std(ddof=1) / math.sqrt(8)
+    half = t.ppf(0.975, 7) * own.std(ddof=1) / math.sqrt(8)
     np.testing.assert_allclose(np.log([found.low, found.high]), [-half, half], rtol=0.04)
 
 

@@ -1,6 +1,9 @@
 """What every figure must have."""
 
 import numpy as np
+import xarray as xr
+
+from tutelage.trajectory.dataset import load, save
 
 
 def shown(figure, dataset):
@@ -10,3 +13,10 @@ def shown(figure, dataset):
     for panel in sheet.panels:
         assert panel.series and all(np.isfinite(series.y).any() for series in panel.series), panel.title
     return sheet
+
+
+def again(data, folder):
+    """As the report reads it: from a file."""
+    path = folder / "figure.nc"
+    save(data, path)
+    return load(path, tree=True) if isinstance(data, xr.DataTree) else load(path)

@@ -16,7 +16,6 @@ from tutelage.papers.beyond_ntk.rivals import Contest
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.present.figures import draw
 from tutelage.trajectory.dataset import save
-from tutelage.trajectory.join import part
 
 BY_ID = {claim.id: claim for claim in checks.CLAIMS}
 SMALL = Contest(8, 500, 32, 200.0)
@@ -158,7 +157,7 @@ def test_figure(computed, tmp_path):
 
 
 def test_with_few_samples_the_network_stays_at_the_level_of_kernels(computed):
-    counts = part(computed, "counts")
+    counts = computed["counts"].to_dataset()
     few, many = (counts.isel(contest=index)["loss"] for index in (0, 1))
     kernels = [name for name in figure.LABELS if name not in (figure.NETWORK, figure.BOUND)]
     assert float(few.sel(learner=figure.NETWORK)) > 0.5 * float(few.sel(learner=kernels).min())

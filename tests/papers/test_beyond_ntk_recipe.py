@@ -13,9 +13,10 @@ from tutelage.papers.beyond_ntk.checks import formulas, training
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures import FIGURES, narrow, orders, stagewise
 from tutelage.papers.beyond_ntk.observed import tensor_norms
-from tutelage.papers.beyond_ntk.recipe import plan, problem, rate, run, teacher_rows
+from tutelage.papers.beyond_ntk.recipe import plan, problem, rate, run
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.present.figures import draw
+from tutelage.problem.rows import equicorrelated
 
 SMALL = {"dim": 6, "width": 18, "until": 120.0}
 
@@ -77,7 +78,8 @@ def test_variants_are_rescalings_of_each_other():
 
 def test_teachers_have_the_cosine_and_weights_asked_for():
     settings = BeyondNtkSettings(dim=5, teachers=3, cosine=0.3, kappa=3.0)
-    gram = teacher_rows(settings) @ teacher_rows(settings).T
+    rows = equicorrelated(settings.count, settings.cosine)
+    gram = rows @ rows.T
     np.testing.assert_allclose(gram, 0.7 * np.eye(3) + 0.3, atol=1e-14)
     a = settings.teacher_weights
     assert a.sum() == pytest.approx(1) and a.max() / a.min() == pytest.approx(3)

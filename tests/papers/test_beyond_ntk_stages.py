@@ -8,7 +8,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
+from papers.figures import again
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
@@ -24,7 +24,6 @@ from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.orbits import full_group, orbit
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.present.figures import draw
-from tutelage.trajectory.dataset import save
 
 RNG = np.random.default_rng(6)
 CLAIMS = {claim.id: claim for claim in stage1.CLAIMS + stage2.CLAIMS}
@@ -298,13 +297,6 @@ def test_verdict_on_a_planted_error(id, monkeypatch):
 
 
 # Figures.
-
-
-def again(dataset, folder):
-    """As the report reads it: from a file."""
-    path = folder / "figure.nc"
-    save(dataset, path)
-    return xr.load_dataset(path)
 
 
 def test_figure_of_stage_2(tmp_path):

@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from papers.plants import each, plus, replaced, times
 
 from tutelage.analysis.claims import Verdict
 from tutelage.papers.both_layers.claims import CLAIMS
@@ -29,50 +30,12 @@ def honest():
     return evidence
 
 
-def times(factor):
-    """A method whose result is multiplied."""
-
-    def plant(old):
-        def new(*args):
-            result = old(*args)
-            return tuple(factor * part for part in result) if isinstance(result, tuple) else factor * result
-
-        return new
-
-    return plant
-
-
-def plus(amount):
-    def plant(old):
-        def new(*args):
-            result = old(*args)
-            return tuple(part + amount for part in result) if isinstance(result, tuple) else result + amount
-
-        return new
-
-    return plant
-
-
 def first_layer_times(factor):
     return lambda old: lambda *args: (old(*args)[0], factor * old(*args)[1])
 
 
 def plus_identity(amount):
     return lambda old: lambda *args: (lambda h: h + amount * np.eye(h.shape[-1]))(old(*args))
-
-
-def each(change):
-    """Change every entry of a dictionary, or of a tuple."""
-
-    def plant(old):
-        return {key: change(value) for key, value in old.items()} if isinstance(old, dict) else tuple(map(change, old))
-
-    return plant
-
-
-def replaced(**changes):
-    """A dataclass with some fields computed anew from itself."""
-    return lambda old: dataclasses.replace(old, **{name: make(old) for name, make in changes.items()})
 
 
 def with_states(change):

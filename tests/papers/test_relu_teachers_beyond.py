@@ -15,7 +15,6 @@ from tutelage.papers.relu_teachers.figures import beyond
 from tutelage.papers.relu_teachers.figures.beyond import absolute, balance, common, few, gaussian, outer, teachers
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import part
 
 SETTINGS = ReluTeachersSettings()
 
@@ -43,7 +42,7 @@ def test_steps_grow_to_the_full_one():
 def test_gaussian_starts_escape_when_predicted_and_share_the_teachers_evenly():
     dataset = gaussian.compute(SETTINGS, "quick", hard=())
     shown(gaussian.FIGURE, dataset)
-    escape, end = part(dataset, "escape"), part(dataset, "end")
+    escape, end = dataset["escape"].to_dataset(), dataset["end"].to_dataset()
     later = float(escape["escape"].diff("scale").isel(scale=-1).median())
     # Escapes are seen at records, 1500/119 updates of 0.05/12 apart; the exponent outside the span would give 1.04.
     predicted = Plateau(common.TEACHERS, common.STUDENTS).lengthening(1e3)
@@ -73,7 +72,7 @@ def test_without_a_linear_part_a_teacher_attracts():
 def test_the_plateau_of_teachers_at_an_angle_is_where_predicted():
     dataset = teachers.compute(SETTINGS, "quick", cases={"cosine 0.2": {"cosine": 0.2}})
     shown(teachers.FIGURE, dataset)
-    early = part(dataset, "early").isel(case=0)
+    early = dataset["early"].to_dataset().isel(case=0)
     np.testing.assert_allclose(early["plateau"], early["predicted_plateau"], rtol=1e-3)
     # Descent parts at ln(1 + rate step)/step, 0.6 % below the rate; the fit ends at a spread of 0.1, not at 0.
     np.testing.assert_allclose(early["rate"], early["predicted_rate"], rtol=0.04)
@@ -99,7 +98,7 @@ def test_outer_weights_keep_their_balance_and_speed_up_the_tail():
 def test_two_students_of_four_teachers_copy_one_and_average_three():
     dataset = few.compute(SETTINGS, "quick", students=(2,))
     shown(few.FIGURE, dataset)
-    two = part(dataset, "m2")
+    two = dataset["m2"].to_dataset()
     assert few.ends(two) == {"copy + average of three": 8, "two averages of two": 0}
     # All seeds, at rest: the loss differs from the level by the square of a gradient below 1e-4.
     np.testing.assert_allclose(two["final"], two["level"][0], rtol=1e-6)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from papers.plants import each, plus, replaced, times
 
 from tutelage.analysis.claims import Verdict
 from tutelage.papers.relu_teachers.claims import CLAIMS
@@ -33,27 +34,8 @@ def honest():
 # Plants take what they replace (a method, a run, a dictionary of runs) and the honest evidence.
 
 
-def times(factor):
-    """A method whose result is multiplied."""
-    return lambda old, _: lambda *args: factor * old(*args)
-
-
-def plus(amount):
-    return lambda old, _: lambda *args: old(*args) + amount
-
-
-def each(change):
-    """Change every entry of a dictionary."""
-    return lambda old, _: {key: change(value) for key, value in old.items()}
-
-
 def one(change):
     return lambda old, _: change(old)
-
-
-def replaced(**changes):
-    """A dataclass with some fields computed anew from itself."""
-    return lambda old: dataclasses.replace(old, **{name: make(old) for name, make in changes.items()})
 
 
 def data(**changes):

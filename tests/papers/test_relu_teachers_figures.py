@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from papers.figures import again
 
 from tutelage.papers.relu_teachers.figures import FIGURES, cubic, portrait, refutation, shelf, training
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.symmetric import Symmetric
 from tutelage.present.figures import draw
-from tutelage.trajectory.dataset import save
-from tutelage.trajectory.join import part
 
 SMALL = ReluTeachersSettings(dim=20, batch=64, steps=300)
 
@@ -23,13 +22,6 @@ def titles(sheet):
 
 def levels(panel):
     return [mark.level for mark in panel.marks if mark.level is not None]
-
-
-def again(dataset, folder):
-    """As the report reads it: from a file."""
-    path = folder / "figure.nc"
-    save(dataset, path)
-    return xr.load_dataset(path)
 
 
 def test_ids_are_unique_and_the_papers_own_figures_are_marked_as_such():
@@ -87,7 +79,7 @@ def long_run():
 
 
 def test_cubic_flow_reaches_the_predicted_constant(long_run, tmp_path):
-    flows = part(long_run, "flow")
+    flows = long_run["flow"].to_dataset()
     assert flows["case"].values.tolist() == ["k = 1: 2"]
     # L s^3 = C/(1 + s0/s)^3, and s0 is a few times 1/theta, where theta is the angle at which a student that started
     # with norm 0.006 ends its growth to 0.5: some hundreds.
@@ -142,7 +134,7 @@ def literal():
 
 
 def test_refutation_has_all_hypotheses_and_ends_on_the_mean_direction(literal):
-    three = part(literal, "three")
+    three = literal["three"].to_dataset()
     assert bool(three["hypotheses"]) and float(three["crowding"]) <= 1 and float(three["own_ratio"]) < 0.05
     np.testing.assert_allclose(three["angle"][-1], math.acos(1 / math.sqrt(3)), rtol=1e-6)
     assert (three["ratio"][-1] > 100).all()
@@ -150,7 +142,7 @@ def test_refutation_has_all_hypotheses_and_ends_on_the_mean_direction(literal):
 
 
 def test_refutation_holds_for_one_teacher(literal):
-    one = part(literal, "one")
+    one = literal["one"].to_dataset()
     assert bool(one["hypotheses"]) and (one["ratio"][1:] < 1).all()
     assert math.isnan(refutation.first_violation(one))
     assert float(one["angle"][-1].max()) < 1e-10
@@ -171,7 +163,7 @@ def planes():
 
 @pytest.mark.parametrize("k", portrait.TEACHERS)
 def test_portrait_rests_at_its_fixed_points_and_loses_loss(planes, k):
-    plane, reduced = part(planes, f"k{k}"), Symmetric(k, portrait.COPIES)
+    plane, reduced = planes[f"k{k}"].to_dataset(), Symmetric(k, portrait.COPIES)
     for alpha, beta in list(zip(plane["fixed_alpha"].values, plane["fixed_beta"].values, strict=True))[1:]:
         # The far one is the end of a flow with relative errors of 1e-7.
         assert np.hypot(*reduced.field(alpha, beta)) < 1e-7

@@ -10,7 +10,6 @@ from papers.figures import shown
 from tutelage.papers.soft_moe.figures import beyond
 from tutelage.papers.soft_moe.figures.beyond import alphas, dimension, even, gates, noise
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import part
 
 SETTINGS = SoftMoeSettings(students=6, teachers=2)
 
@@ -21,7 +20,7 @@ def test_heavy_teachers_come_first_and_learnt_weights_come_late(monkeypatch):
         monkeypatch.setitem(alphas.DIM, name, dim)
     dataset = alphas.compute(SETTINGS, "quick")
     shown(alphas.FIGURE, dataset)
-    fixed, learnt = part(dataset, "fixed"), part(dataset, "learnt")
+    fixed, learnt = dataset["fixed"].to_dataset(), dataset["learnt"].to_dataset()
     # Corrections are of the order of the overlaps at the start, 1/sqrt(d) = 0.01 each; without alpha it is 60 % off.
     # Only the first of each seed is asked for: six students may have no positive overlap left for the second.
     np.testing.assert_allclose(*(alphas.earliest(fixed[name]) for name in ("observed", "predicted")), rtol=0.03)
@@ -62,7 +61,7 @@ def test_times_go_with_the_mean_of_the_gate(monkeypatch):
     monkeypatch.setitem(gates.SEEDS, "quick", 3)
     dataset = gates.compute(SETTINGS, "quick")
     shown(gates.FIGURE, dataset)
-    mean, grown = part(dataset, "mean"), part(dataset, "dims")
+    mean, grown = dataset["mean"].to_dataset(), dataset["dims"].to_dataset()
     # Corrections are of the order of the overlaps at the start, 1/sqrt(d) = 0.01 each.
     found = gates.ratios(mean).sel(gate="constant").values
     np.testing.assert_allclose(found[np.isfinite(found)], 1.0, rtol=0.03)

@@ -2,23 +2,14 @@
 
 import numpy as np
 import pytest
-import xarray as xr
+from papers.figures import again
 
 from tutelage.papers.soft_moe import races
 from tutelage.papers.soft_moe.figures import FIGURES, findings, training
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.present.figures import draw
-from tutelage.trajectory.dataset import save
-from tutelage.trajectory.join import part
 
 SMALL = SoftMoeSettings(students=8, teachers=2, dim=1000, until=40.0)
-
-
-def again(dataset, folder):
-    """As the report reads it: from a file."""
-    path = folder / "figure.nc"
-    save(dataset, path)
-    return xr.load_dataset(path)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +30,7 @@ def test_tables_and_curves_of_the_same_two_runs(tmp_path):
     dataset = again(training.compute(SMALL, "quick"), tmp_path)
     tables, curves = training.tables(dataset), training.curves(dataset)
     assert [panel.title.split(",")[0] for panel in tables.panels] == ["Routers", "Experts"] * 2
-    flow = part(dataset, "flow")
+    flow = dataset["flow"].to_dataset()
     experts = tables.panels[1].fields[0]
     assert experts.cells and experts.values.shape == (8, 2)
     np.testing.assert_array_equal(experts.values, flow["overlap_expert"].values[-1])
@@ -53,7 +44,7 @@ def test_tables_and_curves_of_the_same_two_runs(tmp_path):
 
 def test_both_runs_start_alike():
     dataset = training.compute(SMALL, "quick")
-    first = [part(dataset, name)["overlap_expert"].values[0] for name in ("flow", "sgd")]
+    first = [dataset[name].to_dataset()["overlap_expert"].values[0] for name in ("flow", "sgd")]
     np.testing.assert_allclose(*first, atol=1e-14)
 
 
@@ -72,9 +63,9 @@ def test_pairs_that_cancel(tmp_path):
 
 def test_order_and_plateaus_share_their_runs(tmp_path):
     dataset = again(findings.order(SMALL, "quick"), tmp_path)
-    right = {init: part(dataset, init)["right"].values for init in ("iid", "orthonormal")}
+    right = {init: dataset[init].to_dataset()["right"].values for init in ("iid", "orthonormal")}
     assert right["orthonormal"].all() and not right["iid"].all()
-    one = part(dataset, "orthonormal")
+    one = dataset["orthonormal"].to_dataset()
     np.testing.assert_allclose(one["observed"], one["predicted"], rtol=0.02)
     sheet = findings.order_sheet(dataset)
     assert "4 of 4" in sheet.caption

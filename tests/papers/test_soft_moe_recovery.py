@@ -153,12 +153,14 @@ def test_pairs_early_overlaps_and_plateaus(honest):
 
 
 def test_the_exponent_of_the_first_recovery(monkeypatch):
-    sweep = Sweep(SMALL.model_copy(update={"init": "orthonormal"}), (10**4, 10**6), 2)
+    sweep = Sweep.of(SMALL.model_copy(update={"init": "orthonormal"}), (10**4, 10**6), 2)
     found = recovery.exponent(SimpleNamespace(sweep=sweep))
-    assert found.verdict is Verdict.HOLDS and 0.48 < sweep.exponent < 0.5
+    assert found.verdict is Verdict.HOLDS and 0.48 < sweep.exponent.value < 0.5
     np.testing.assert_allclose(sweep.times, sweep.predicted, rtol=0.02)
-    sweep.__dict__["exponents"] = np.array([0.45, 0.47])
-    assert recovery.exponent(SimpleNamespace(sweep=sweep)).verdict is Verdict.FAILS
+    slower = dataclasses.replace(sweep, times=sweep.times * np.array([[1.0], [100**-0.03]]))
+    assert recovery.exponent(SimpleNamespace(sweep=slower)).verdict is Verdict.FAILS
+    never = dataclasses.replace(sweep, times=np.array([[50.0, 50.0], [500.0, np.inf]]))
+    assert recovery.exponent(SimpleNamespace(sweep=never)).verdict is Verdict.FAILS
 
 
 def test_nearly_perfect_recovery_falls_with_dim(monkeypatch):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-import xarray as xr
+from papers.figures import again
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
@@ -32,7 +32,6 @@ from tutelage.papers.soft_moe.single import Single
 from tutelage.present.figures import draw
 from tutelage.problem.activations import activation, sigmoid
 from tutelage.problem.networks import Weights
-from tutelage.trajectory.dataset import save
 
 PAPER = Constants.of("sigmoid", 3)
 CLAIMS = {claim.id: claim for claim in kernel.CLAIMS + local.CLAIMS}
@@ -362,12 +361,6 @@ def test_slow_laws_notice_a_factor_of_two(kind, evidence):
 @pytest.fixture(scope="module")
 def figures():
     return {figure.id: figure.compute(SoftMoeSettings(), "quick") for figure in (fig3a, fig3b)}
-
-
-def again(dataset, folder):
-    """As the report reads it: from a file."""
-    save(dataset, folder / "figure.nc")
-    return xr.load_dataset(folder / "figure.nc")
 
 
 def test_figure_3a_is_even_negative_and_sampled(figures, tmp_path):

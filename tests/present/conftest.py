@@ -16,6 +16,7 @@ from tutelage._errors import unknown
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, probability_is
 from tutelage.analysis.panels import Panel, Sheet, line
 from tutelage.papers.paper import Figure, Paper, Recipe, Settings
+from tutelage.present import costs
 from tutelage.store import fetching
 from tutelage.trajectory.dataset import save
 
@@ -109,6 +110,14 @@ def paper() -> Paper:
         figures=FIGURES,
         presets={"large": {"dim": 10**6}},
     )
+
+
+@pytest.fixture(autouse=True)
+def cost_file(tmp_path_factory, monkeypatch) -> Path:
+    """Where reproductions keep what their parts cost: not with those of the user."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr(costs, "cache_folder", lambda part: str(folder / part))
+    return folder / "costs/seconds.json"
 
 
 @pytest.fixture

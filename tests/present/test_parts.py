@@ -100,14 +100,54 @@ def test_time_left_counts_from_what_was_done_before(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
     with Progress() as progress:
-        progress("sweep", 90, 100)  # taken up again: ninety cells were there
+        progress("sweep", 90, 120)  # taken up again: ninety cells were there
         now[0] = 8.0
-        progress("sweep", 92, 100)
+        progress("sweep", 92, 120)  # workers started and compiled: no pace yet
         now[0] = 20.0
-        progress("sweep", 100, 100)
+        progress("sweep", 98, 120)
+        now[0] = 40.0
+        progress("sweep", 120, 120)
     assert capsys.readouterr().err.splitlines() == [
-        "tutelage: sweep (92/100, 8 s, about 32 s left)",
-        "tutelage: sweep (100/100, 20 s)",
+        "tutelage: sweep (92/120, 8 s)",
+        "tutelage: sweep (98/120, 20 s, about 44 s left)",  # six in twelve seconds
+        "tutelage: sweep (120/120, 40 s)",
+    ]
+
+
+def test_one_step_of_a_thousand_says_nothing_of_the_others(capsys, monkeypatch):
+    """The first one took 49 s, most of it compilation, and thirteen hours were told for a run of five minutes."""
+    now = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    with Progress() as progress:
+        for done, now[0] in ((0, 0.0), (1, 49.0), (20, 55.0), (60, 67.7)):
+            progress("lab", done, 1000)
+    assert capsys.readouterr().err.splitlines() == [
+        "tutelage: lab (1/1000, 49 s)",
+        "tutelage: lab (20/1000, 55 s)",
+        "tutelage: lab (60/1000, 1 min 8 s, about 4 min 58 s left)",
+    ]
+
+
+def test_parts_of_unlike_cost_have_the_time_they_had_before_or_none(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    with Progress(alike=False) as progress:
+        for done in range(4):  # quick ones, which say nothing of what comes
+            now[0] = 6.0 * (done + 1)
+            progress("claim", done, 50)
+        progress.expect(part=300.0, whole=1000.0)
+        now[0] = 40.0
+        progress("figure", 5, 50)
+        now[0] = 400.0  # longer than before: what is left of it nobody knows
+        progress("figure", 5, 50)
+        progress.expect(part=None, whole=None)
+        now[0] = 410.0
+        progress("certificate", 6, 50)
+    assert capsys.readouterr().err.splitlines() == [
+        *(f"tutelage: claim ({done}/50, {6 * (done + 1)} s)" for done in range(4)),
+        "tutelage: figure (5/50, 40 s, this part about 4 min 44 s more, all about 16 min 24 s)",
+        "tutelage: figure (5/50, 6 min 40 s, all about 10 min 24 s)",
+        "tutelage: certificate (6/50, 6 min 50 s)",
     ]
 
 
@@ -143,7 +183,7 @@ def test_overview_shows_seeds_and_their_median():
     assert loss.xscale == "log" and loss.yscale == "log"
     # Twelve students are too many to tell apart: one band.
     (band,) = angle.series
-    assert band.low is not None and angle.note == "median and range of 12 curves a seed"
+    assert band.low is not None and angle.note == "median of 12 curves a seed, band: 10 % to 90 %"
 
 
 def test_overview_shows_the_nearest_teacher_and_no_layer_that_is_fixed():

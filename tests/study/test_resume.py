@@ -139,7 +139,7 @@ def before(path, write):
         os.kill(os.getpid(), signal.SIGKILL)
     real(path, halfway)
 
-runs.{moment} = half if "{moment}" == "write_json" else before
+asking.{moment} = half if "{moment}" == "write_json" else before
 tt.Store({str(store.root)!r}).run(tt.papers.both_layers(width=3), seeds=2)
 """
     assert subprocess.run([sys.executable, "-c", dying]).returncode == -signal.SIGKILL

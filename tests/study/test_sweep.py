@@ -280,7 +280,7 @@ def drive(body: str, *arguments, **options) -> subprocess.Popen:
 def children(pid: int) -> list[int]:
     """The worker processes of a process, without Python's own helper."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found if "spawn_main" in command(int(child))]
+    return [int(child) for child in found if "popen_loky" in command(int(child))]
 
 
 def command(pid: int) -> str:
@@ -361,7 +361,7 @@ def test_a_killed_parent_leaves_no_workers_and_no_harm(tmp_path, reference):
         process.kill()
         process.communicate()
     assert len(mine) == 2
-    until(lambda: not any("spawn_main" in command(pid) for pid in mine))
+    until(lambda: not any("popen_loky" in command(pid) for pid in mine))
     assert differences(slow(tmp_path, processes=1).dataset, reference.dataset) == []
 
 

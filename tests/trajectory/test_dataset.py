@@ -37,6 +37,17 @@ def test_round_trip_is_the_identity(tmp_path_factory, values, times, seeds, note
     xr.testing.assert_identical(tt.load(path), dataset)
 
 
+def test_groups_survive_the_disk_and_are_asked_for(run, tmp_path):
+    path, short = tmp_path / "two.nc", run.dataset.isel(time=slice(3))
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"title": "two"}), "long": run.dataset, "short": short})
+    save(tree, path)
+    assert tt.load(path, tree=True).identical(tree)
+    with pytest.raises(tt.BadInput, match="the groups long, short; read it with"):
+        tt.load(path)
+    save(short, path)
+    assert tt.load(path, tree=True).to_dataset().identical(short)
+
+
 @pytest.fixture(scope="module")
 def run():
     problem = tt.Problem(

@@ -1,12 +1,11 @@
 """Angles of NumPy vectors, right also where vectors are nearly parallel or opposite."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
-def angle_between(u: Array, v: Array) -> Array:
+def angle_between(u: Numbers, v: Numbers) -> Numbers:
     """The angle of vectors along the last axis, exact also near 0 and pi.
 
     ```python
@@ -21,7 +20,7 @@ def angle_between(u: Array, v: Array) -> Array:
     return 2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1))
 
 
-def angles_between(rows: Array, others: Array) -> Array:
+def angles_between(rows: Numbers, others: Numbers) -> Numbers:
     """The angles of all pairs of rows: (p, n) and (q, n) to (p, q).
 
     ```python

@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+
+from tutelage._types import Numbers
 
 Scale = Literal["linear", "log", "symlog"]
 
@@ -94,6 +97,53 @@ class Sheet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(s.label for p in self.panels for s in p.series if s.label))
+
+
+GREY = 6
+"""The house colour of what belongs to no curve: laws, diagonals, levels."""
+BAND = "10 % to 90 %"
+"""What a band shows, for captions and legends."""
+_PARTS = (0.1, 0.5, 0.9)
+
+
+def spread(values: ArrayLike, axis: int = 0) -> tuple[Numbers, Numbers, Numbers]:
+    """The 10 % quantile, the median and the 90 % quantile over the seeds, which lie on `axis`.
+
+    Quantiles interpolate, so that they serve any number of seeds. A nan is left out. What has not come yet is
+    infinite, and so is a quantile that would lie beyond the last that has come.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.analysis.panels import spread
+    >>> [float(each) for each in spread([1, 2, 3, 4, np.inf, np.nan])]
+    [1.4, 3.0, inf]
+
+    ```
+    """
+    ordered = np.sort(np.moveaxis(np.asarray(values, float), axis, -1))  # nan comes last
+    last = np.maximum(np.sum(~np.isnan(ordered), axis=-1) - 1, 0)
+    low, middle, high = (_quantile(ordered, part * last) for part in _PARTS)
+    return low, middle, high
+
+
+def _quantile(ordered: Numbers, place: Numbers) -> Numbers:
+    """Between the entries around a place, (...) of (..., seed)."""
+    place = np.round(place, 9)  # 0.1 * 30 is a little above 3
+    below, above = (
+        np.take_along_axis(ordered, way(place).astype(int)[..., None], -1)[..., 0] for way in (np.floor, np.ceil)
+    )
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(above), below + place % 1 * (above - below), above)
+
+
+def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **style: Any) -> Series:
+    """The median over seeds with a band (or bars, for points) from the 10 % to the 90 % quantile: see `spread`.
+
+    `values` are (seed, x), or a DataArray with a dimension `seed`. A median that has not come yet is not shown.
+    """
+    rows = values.transpose("seed", ...).values if isinstance(values, xr.DataArray) else values
+    low, middle, high = spread(rows)
+    return line(x, np.where(np.isfinite(middle), middle, np.nan), label, low=low, high=high, **style)
 
 
 def line(x: ArrayLike, y: ArrayLike, label: str = "", **style) -> Series:

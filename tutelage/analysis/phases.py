@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student_t
 
-from tutelage.trajectory.findings import Fit as Fit
-from tutelage.trajectory.findings import Interval
+from tutelage._types import Numbers
+from tutelage.analysis.lines import Line, least_squares, line, slope
 from tutelage.trajectory.findings import Phase as Phase
-
-Array = NDArray[np.floating]
 
 
 class Crossing(NamedTuple):
@@ -193,33 +190,9 @@ def detect(
     return found
 
 
-def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Fit:
-    """Least squares of `y` against `x`, with a Student interval for the slope (see `Fit` for the standard error)."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    slope, white, residual = _least_squares(x, y)
-    bend = 0.0
-    if len(x) >= 9:
-        thirds = [_least_squares(*part)[0] for part in zip(np.array_split(x, 3), np.array_split(y, 3), strict=True)]
-        # Independent noise gives each third's slope a standard deviation of sqrt(27) * white; half their range
-        # passes 9 * white one time in 25.
-        bend = max(np.ptp(thirds) / 2 - 9 * white, 0.0)
-    error = float(np.hypot(white, bend))
-    half = float(student_t.ppf(0.5 + level / 2, max(len(x) - 2, 1))) * error
-    interval = Interval(slope - half, slope + half, level)
-    return Fit(slope, error, interval, float(x[0]), float(x[-1]), len(x), residual)
-
-
-def _least_squares(x: Array, y: Array) -> tuple[float, float, float]:
-    """Slope, its standard error for independent noise, and the root mean square residual."""
-    centred = x - x.mean()
-    spread = float(centred @ centred)
-    slope = float(centred @ y) / spread
-    left = y - y.mean() - slope * centred
-    square = float(left @ left)
-    return slope, float(np.sqrt(square / max(len(x) - 2, 1) / spread)), float(np.sqrt(square / len(x)))
-
-
-def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool) -> Fit | None:
+def _tail(
+    time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool
+) -> Line | None:
     time, loss = np.asarray(time, float), np.asarray(loss, float)
     low = floor * np.nanmax(loss)
     sunk = np.flatnonzero(loss <= low)
@@ -232,7 +205,7 @@ def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, leve
     starts = np.arange(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST))
     noise = _noise(y)
     begin = next(
-        (int(i) for i in starts if _least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
+        (int(i) for i in starts if least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
     )
     if begin is None:
         return None
@@ -245,7 +218,7 @@ def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, leve
 _FEWEST, _MOST = 8, 600
 
 
-def _straightest(x: Array, y: Array, tolerance: float) -> slice | None:
+def _straightest(x: Numbers, y: Numbers, tolerance: float) -> slice | None:
     """The window with the largest rise of its fitted line, among those that are straight."""
     stride = max(-(-len(x) // _MOST), 1)
     noise = _noise(y)
@@ -265,7 +238,7 @@ def _straightest(x: Array, y: Array, tolerance: float) -> slice | None:
     return slice(int(i) * stride, int(j) * stride + 1)
 
 
-def _window_sums(values: Array) -> Array:
+def _window_sums(values: Numbers) -> Numbers:
     """`out[i, j] = sum(values[i:j+1])` (meaningless for j < i)."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     return total[None, 1:] - total[:-1, None]
@@ -276,31 +249,31 @@ def _allowed(tolerance: float, noise: float, count: Any) -> Any:
     return tolerance**2 + (noise * (1 + 4 / np.sqrt(2 * np.maximum(count, 1)))) ** 2
 
 
-def _noise(y: Array) -> float:
+def _noise(y: Numbers) -> float:
     """The standard deviation of independent noise on a smooth curve, from the median of its second differences."""
     if len(y) < 5:
         return 0.0
     return float(1.4826 * np.median(np.abs(np.diff(y, 2))) / np.sqrt(6))
 
 
-def _fitted(name: str, description: str, time: ArrayLike, fit: Fit) -> Phase:
+def _fitted(name: str, description: str, time: ArrayLike, fit: Line) -> Phase:
     spacing = _spacing(np.asarray(time, float), fit.end)
     return Phase(name, fit.start, fit.end, description, uncertainty=spacing, fit=fit)
 
 
-def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Array, Array]:
+def _clean(time: ArrayLike, values: ArrayLike, floor: float) -> tuple[Numbers, Numbers]:
     time, values = np.asarray(time, float), np.asarray(values, float)
     keep = np.isfinite(values) & (values > floor)
     return time[keep], values[keep]
 
 
-def _spacing(time: Array, at: float) -> float:
+def _spacing(time: Numbers, at: float) -> float:
     """The larger of the distances from `at` to the records around it."""
     right = int(np.clip(np.searchsorted(time, at), 1, len(time) - 1))
     return float(time[right] - time[right - 1])
 
 
-def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
+def _binned(x: Numbers, y: Numbers, grid: Numbers) -> tuple[Numbers, Numbers]:
     """Means of the records by cell of the grid; cells without a record are filled by interpolation."""
     cell = np.digitize(x, grid)
     used = np.unique(cell)
@@ -310,9 +283,9 @@ def _binned(x: Array, y: Array, grid: Array) -> tuple[Array, Array]:
     return inside, np.interp(inside, mean_x, mean_y)
 
 
-def _local_slope(x: Array, y: Array, at: float, window: float) -> float:
+def _local_slope(x: Numbers, y: Numbers, at: float, window: float) -> float:
     near = np.abs(x - at) <= window / 2 + 1e-12
-    return float(np.polyfit(x[near] - at, y[near], 1)[0])
+    return float(slope(x[near], y[near]))
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

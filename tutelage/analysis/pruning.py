@@ -16,6 +16,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.kernels import kernel
@@ -25,8 +26,6 @@ from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.result import Run
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Pruning:
 
     kept: tuple[int, ...]
     steps: tuple[tuple[int, ...], ...]
-    risk: Array
+    risk: Numbers
     refused: float
 
     @property
@@ -54,7 +53,7 @@ class Pruning:
         return len(self.removed)
 
     @property
-    def drops(self) -> Array:
+    def drops(self) -> Numbers:
         """By how much each step lowered the risk."""
         return -np.diff(self.risk)
 
@@ -62,8 +61,8 @@ class Pruning:
 class Quadratic(NamedTuple):
     """The risk of a set of kept units: `sum_ir own_ir - 2 sum_i taught_i + constant`, output weights included."""
 
-    own: Array
-    taught: Array
+    own: Numbers
+    taught: Numbers
     constant: float
 
     def risk(self, kept: Iterable[int]) -> float:
@@ -72,7 +71,7 @@ class Quadratic(NamedTuple):
         return float(self.own[np.ix_(kept, kept)].sum() - 2 * self.taught[kept].sum() + self.constant)
 
     @property
-    def changes(self) -> Array:
+    def changes(self) -> Numbers:
         """The change of the risk by removing one of all units: `H_rr - 2 sum_i H_ri + 2 beta_r`."""
         return np.diag(self.own) - 2 * self.own.sum(1) + 2 * self.taught
 
@@ -126,14 +125,14 @@ def prune(
     return Pruning(tuple(map(int, np.flatnonzero(left))), tuple(steps), np.array(risk), rise)
 
 
-def _single(change: Array, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
+def _single(change: Numbers, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
     if not left.any():
         return (), np.inf
     best = int(np.argmin(np.where(left, change, np.inf)))
     return (best,), float(change[best])
 
 
-def _pair(own: Array, change: Array, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
+def _pair(own: Numbers, change: Numbers, left: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
     units = np.flatnonzero(left)
     both = change[units][:, None] + change[units] + 2 * own[np.ix_(units, units)]
     np.fill_diagonal(both, np.inf)
@@ -156,7 +155,7 @@ def quadratic(gram: Gram, second: ArrayLike | None = None, target: ArrayLike | N
     )
 
 
-def _outgoing(name: str, given: ArrayLike | None, units: int) -> Array:
+def _outgoing(name: str, given: ArrayLike | None, units: int) -> Numbers:
     values = np.ones((units, 1)) if given is None else np.asarray(given, float)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != units:
@@ -167,7 +166,7 @@ def _outgoing(name: str, given: ArrayLike | None, units: int) -> Array:
 class Refit(NamedTuple):
     """Best output weights (unit, output) of the kept units, and the risk with them."""
 
-    second: Array
+    second: Numbers
     risk: float
 
 
@@ -278,7 +277,7 @@ COSINES = (
 
 
 @eqx.filter_jit
-def _gram_of_cosines(oracle: MixtureOracle, cosines: list[Array]) -> Gram:
+def _gram_of_cosines(oracle: MixtureOracle, cosines: list[Numbers]) -> Gram:
     """What `MixtureOracle.gram` gives, from the recorded overlaps in place of the vectors."""
     routers, experts, cross, router, expert, router_expert, expert_router = map(jnp.asarray, cosines)
     taught = units(oracle.target.first)

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import multivariate_normal, norm
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.oracle.clustered import ClusterOracle, Overlaps
 from tutelage.problem.clusters import Clustered, Clusters
 from tutelage.problem.units import Units
 
-Array = NDArray[np.float64]
 ORTHANTS = 10
 """Top-1 probabilities are integrals of one dimension less than there are experts; above this they are sampled."""
 
 
-def entropy_of(shares: ArrayLike) -> Array:
+def entropy_of(shares: ArrayLike) -> NDArray[np.float64]:
     """`-sum p log p` along the last axis, in nats; `0 log 0 = 0`.
 
     ```python
@@ -34,7 +34,7 @@ def entropy_of(shares: ArrayLike) -> Array:
     return np.sum(-p * np.log(np.where(p > 0, p, 1.0)), axis=-1) + 0.0
 
 
-def passing(theta: ArrayLike, inputs: Clusters, level: float = 0.0) -> Array:
+def passing(theta: ArrayLike, inputs: Clusters, level: float = 0.0) -> Numbers:
     """`P(theta_m.x >= level | c) = Phi((radius v_c.theta_m - level)/|theta_m|)`, (cluster, expert).
 
     ```python
@@ -55,8 +55,8 @@ def passing(theta: ArrayLike, inputs: Clusters, level: float = 0.0) -> Array:
 class Shares(NamedTuple):
     """Probabilities (cluster, expert) and how far off they may be: a standard error, or the integral's tolerance."""
 
-    value: Array
-    error: Array
+    value: Numbers
+    error: Numbers
 
 
 def winning(theta: ArrayLike, inputs: Clusters, *, samples: int = 200_000, seed: int = 0) -> Shares:
@@ -74,7 +74,7 @@ def winning(theta: ArrayLike, inputs: Clusters, *, samples: int = 200_000, seed:
     return _sampled(means, rows, samples, np.random.default_rng(seed))
 
 
-def population(problem: Clustered, units: Units, first: ArrayLike, *, step: float = 1.0) -> Array:
+def population(problem: Clustered, units: Units, first: ArrayLike, *, step: float = 1.0) -> Numbers:
     """The router after one step from zero with exact expectations: `theta_m = step/M^2 (V_m - mean V)`, (expert, dim).
 
     `V_m = E[y f_m(x) x]`. `first` has the experts' unit rows, (expert, unit, dim).
@@ -90,7 +90,7 @@ def population(problem: Clustered, units: Units, first: ArrayLike, *, step: floa
     return step / len(rows) ** 2 * (pull - pull.mean(axis=0))
 
 
-def population_along(problem: Clustered, units: Units, overlaps: ArrayLike, *, step: float = 1.0) -> Array:
+def population_along(problem: Clustered, units: Units, overlaps: ArrayLike, *, step: float = 1.0) -> Numbers:
     """The same router along the frame: `theta_m.v` for every row `v` of the frame, (expert, row), from overlaps alone.
 
     The last `C` columns are `theta_m.v_c`. Any dimension costs the same.
@@ -107,7 +107,7 @@ def _router(oracle: ClusterOracle, units: Units, overlaps: Overlaps) -> Float[ja
     return oracle.field(units, overlaps).router
 
 
-def effective_rank(first: ArrayLike) -> Array:
+def effective_rank(first: ArrayLike) -> Numbers:
     """`exp` of the entropy of an expert's normalised squared singular values: how many directions its units span.
 
     1 if all units are parallel, the number of units if they are orthogonal and of one length; for each expert.
@@ -124,27 +124,27 @@ def effective_rank(first: ArrayLike) -> Array:
     return np.exp(entropy_of(squares / squares.sum(axis=-1, keepdims=True)))
 
 
-def _rows(theta: ArrayLike, inputs: Clusters) -> Array:
+def _rows(theta: ArrayLike, inputs: Clusters) -> Numbers:
     rows = np.asarray(theta, float)
     if rows.ndim != 2 or rows.shape[1] != inputs.dim:
         raise BadInput(f"A router of shape {rows.shape} came, but (experts, dim) with dim = {inputs.dim} was expected.")
     return rows
 
 
-def _centres(rows: Array, inputs: Clusters) -> Array:
+def _centres(rows: Numbers, inputs: Clusters) -> Numbers:
     """The scores' means, (cluster, expert)."""
     means = np.asarray(inputs.means)
     return inputs.radius * means @ rows[:, : means.shape[1]].T
 
 
-def _orthant(mean: Array, gram: Array, m: int) -> float:
+def _orthant(mean: Numbers, gram: Numbers, m: int) -> float:
     """All differences `h_m - h_m'` are positive: a Gaussian of one dimension less, flipped for the cdf at zero."""
     turn = np.delete(np.eye(len(mean)), m, axis=0) - np.eye(len(mean))[m]
     law = multivariate_normal(turn @ mean, turn @ gram @ turn.T, allow_singular=True, seed=0)
     return float(law.cdf(np.zeros(len(mean) - 1)))
 
 
-def _sampled(means: Array, rows: Array, samples: int, draw: np.random.Generator) -> Shares:
+def _sampled(means: Numbers, rows: Numbers, samples: int, draw: np.random.Generator) -> Shares:
     root = np.linalg.qr(rows.T, mode="r")  # its columns have the rows' inner products; equal rows stay equal
     scores = means[:, None] + draw.standard_normal((samples, len(root))) @ root
     best = scores >= scores.max(axis=-1, keepdims=True) - 1e-12 * np.abs(root).max()

@@ -20,16 +20,15 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval, hermevander
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.kernels.shifted import panels
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.hermite import normalised
 from tutelage.problem.units import Units
-
-Array = NDArray[np.float64]
 
 _GRID = np.concatenate([np.linspace(0.01, 0.9, 30), 1 - np.geomspace(0.08, 1e-3, 10)])
 _ROUNDS = 7  # each divides the interval by the size of the grid
@@ -37,7 +36,7 @@ _ROUNDS = 7  # each divides the interval by the size of the grid
 _gradient = eqx.filter_jit(ClusterOracle.gradient)
 
 
-def noise_level(problem: Clustered, units: Units, overlaps: ArrayLike) -> Array:
+def noise_level(problem: Clustered, units: Units, overlaps: ArrayLike) -> Numbers:
     """`E[y^2 s'(w.x + b)^2]` in each cluster (unit, cluster), from overlaps with the frame (unit, row).
 
     By quadrature without error but rounding: Gauss-Hermite of its degree for the squared label given `w.x`, and
@@ -60,7 +59,7 @@ def noise_level(problem: Clustered, units: Units, overlaps: ArrayLike) -> Array:
     return np.stack([_in_cluster(problem, units, overlaps, c) for c in range(count)], axis=-1)
 
 
-def _in_cluster(problem: Clustered, units: Units, overlaps: Array, cluster: int) -> Array:
+def _in_cluster(problem: Clustered, units: Units, overlaps: Numbers, cluster: int) -> Numbers:
     argument, weights = panels(units.kind.kinks if units.kind is not None else ())
     bias = np.asarray(units.bias)[..., None]
     row = problem.inputs.count + 1 + cluster
@@ -73,7 +72,7 @@ def _in_cluster(problem: Clustered, units: Units, overlaps: Array, cluster: int)
     return np.sum(density * slope**2 * square, axis=-1)
 
 
-def _squared_label(problem: Clustered, cluster: int, overlaps: Array) -> Array:
+def _squared_label(problem: Clustered, cluster: int, overlaps: Numbers) -> Numbers:
     """Hermite coefficients (unit, order) of `E[y^2 | w.x]`, a polynomial in the standard normal part of `w.x`."""
     teacher, count = problem.teacher, problem.inputs.count
     gram = problem.frame @ problem.frame.T
@@ -93,7 +92,7 @@ def _squared_label(problem: Clustered, cluster: int, overlaps: Array) -> Array:
     return (square * wide_weights) @ (hermevander(wide, 2 * teacher.orders - 2) / normalised(2 * teacher.orders - 1))
 
 
-def _normal_nodes(count: int) -> tuple[Array, Array]:
+def _normal_nodes(count: int) -> tuple[Numbers, Numbers]:
     nodes, weights = hermegauss(count)
     return nodes, weights / weights.sum()
 
@@ -118,41 +117,41 @@ class Balance:
         return oracle if self.served is None else oracle.served(jnp.asarray(self._weights))
 
     @property
-    def _weights(self) -> Array:
+    def _weights(self) -> Numbers:
         weights = self.problem.inputs.weights if self.served is None else np.asarray(self.served, float)
         return weights / weights.sum()
 
-    def _signed(self, kappa: Array) -> Array:
+    def _signed(self, kappa: Numbers) -> Numbers:
         """The population gradient of the alignment."""
         return np.asarray(_gradient(self._oracle, self.units, jnp.asarray(self._overlaps(kappa))))[..., self.task]
 
-    def _overlaps(self, kappa: Array) -> Array:
+    def _overlaps(self, kappa: Numbers) -> Numbers:
         row = (self.problem.frame @ self.problem.frame.T)[self.task]
         return kappa[..., None] * row
 
     @cached_property
-    def _sign(self) -> Array:
+    def _sign(self) -> Numbers:
         """On which side of zero the alignment grows; both are the same if only even orders count."""
         ahead, back = self._signed(_GRID[0] * np.array([1.0, -1.0]).reshape(2, *self._ones))
         return np.where(ahead >= -back, 1.0, -1.0)
 
-    def _at(self, kappa: ArrayLike) -> Array:
+    def _at(self, kappa: ArrayLike) -> Numbers:
         return self._sign * np.asarray(kappa, float)
 
-    def drift(self, kappa: ArrayLike) -> Array:
+    def drift(self, kappa: ArrayLike) -> Numbers:
         """`D`: how the population gradient changes the size of the alignment."""
         return self._sign * self._signed(self._at(kappa))
 
-    def noise(self, kappa: ArrayLike) -> Array:
+    def noise(self, kappa: ArrayLike) -> Numbers:
         """`N`."""
         return noise_level(self.problem, self.units, self._overlaps(self._at(kappa))) @ self._weights
 
-    def step_at(self, kappa: ArrayLike) -> Array:
+    def step_at(self, kappa: ArrayLike) -> Numbers:
         """The step at which drift and noise cancel at this alignment; negative where the drift is."""
         dim = self.problem.inputs.dim
         return 2 * self.drift(kappa) / (np.abs(self._at(kappa)) * (dim - 1) * self.noise(kappa))
 
-    def stationary(self, step: float) -> Array:
+    def stationary(self, step: float) -> Numbers:
         """The largest alignment at which drift and noise cancel, where they do so stably; nan if there is none."""
         ends, part = np.append(_GRID, 1.0), np.linspace(0, 1, len(_GRID)).reshape(-1, *self._ones)
         above = self.step_at(_GRID.reshape(part.shape)) >= step
@@ -169,14 +168,14 @@ class Balance:
     def _ones(self) -> tuple[int, ...]:
         return (1,) * np.ndim(self.units.bias)
 
-    def near_one(self, step: float) -> Array:
+    def near_one(self, step: float) -> Numbers:
         """The stationary alignment where it is near 1: `1 - step d N(1)/(4 D(kappa)/(1 - kappa^2))`, D there at 1."""
         edge = 1 - 1e-6
         slope = self.drift(edge) / (1 - edge**2)
         slope = np.where(slope > 0, slope, np.nan)
         return 1 - step * self.problem.inputs.dim * self.noise(1.0) / (4 * slope)
 
-    def largest_start(self, start: float | None = None) -> Array:
+    def largest_start(self, start: float | None = None) -> Numbers:
         """The step above which noise wins at the start, whose alignment is 2/sqrt(d) if it is not given."""
         return self.step_at(typical_start(self.problem) if start is None else start)
 

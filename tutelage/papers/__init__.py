@@ -1,22 +1,48 @@
-"""The papers the laboratory knows. Each is a `Paper`; `tutelage.papers.both_layers.run(...)` is one line."""
+"""The papers the laboratory knows. Each is a `Paper`, imported when it is first asked for."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from tutelage._errors import unknown
-from tutelage.papers.beyond_ntk import PAPER as beyond_ntk
-from tutelage.papers.both_layers import PAPER as both_layers
-from tutelage.papers.cluster_moe import PAPER as cluster_moe
-from tutelage.papers.paper import Figure, Paper, Settings
-from tutelage.papers.relu_teachers import PAPER as relu_teachers
-from tutelage.papers.soft_moe import PAPER as soft_moe
 
-_ALL = {paper.name: paper for paper in (beyond_ntk, both_layers, cluster_moe, relu_teachers, soft_moe)}
+if TYPE_CHECKING:
+    from tutelage.papers.beyond_ntk import PAPER as beyond_ntk
+    from tutelage.papers.both_layers import PAPER as both_layers
+    from tutelage.papers.cluster_moe import PAPER as cluster_moe
+    from tutelage.papers.paper import Paper
+    from tutelage.papers.relu_teachers import PAPER as relu_teachers
+    from tutelage.papers.soft_moe import PAPER as soft_moe
+
+_SUBJECTS = {
+    "beyond_ntk": "Over-parametrised two-layer ReLU networks beyond the neural tangent kernel.",
+    "both_layers": "A ReLU network with both layers trained on a linear target.",
+    "cluster_moe": "A mixture of experts that finds the clusters of its inputs, and a vanilla network that does not.",
+    "relu_teachers": "ReLU students of orthogonal ReLU teachers.",
+    "soft_moe": "A soft-routed mixture of experts learns from one.",
+}
 
 
 def names() -> list[str]:
     """The names of all papers."""
-    return list(_ALL)
+    return list(_SUBJECTS)
 
 
-def get(name: str) -> Paper:
+def subjects() -> dict[str, str]:
+    """What each paper is about, in a sentence; none is imported.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.papers.subjects()["both_layers"]
+    'A ReLU network with both layers trained on a linear target.'
+
+    ```
+    """
+    return dict(_SUBJECTS)
+
+
+def get(name: str) -> "Paper":
     """The paper of that name, or an error with the nearest one.
 
     ```python
@@ -26,20 +52,31 @@ def get(name: str) -> Paper:
 
     ```
     """
-    if name not in _ALL:
-        raise unknown("paper", name, _ALL)
-    return _ALL[name]
+    if name not in _SUBJECTS:
+        raise unknown("paper", name, _SUBJECTS)
+    return import_module(f"{__name__}.{name}").PAPER
 
 
-__all__ = [
-    "Figure",
-    "Paper",
-    "Settings",
-    "beyond_ntk",
-    "both_layers",
-    "cluster_moe",
-    "get",
-    "names",
-    "relu_teachers",
-    "soft_moe",
-]
+class _Registry(ModuleType):
+    """This module, whose attribute `both_layers` is the paper and not the folder of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python puts a folder here when something in it is imported.
+        if name not in _SUBJECTS or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Registry
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBJECTS:
+        return get(name)
+    raise AttributeError(f"tutelage.papers has no {name!r}; it has {', '.join(__dir__())}.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = ["beyond_ntk", "both_layers", "cluster_moe", "get", "names", "relu_teachers", "soft_moe", "subjects"]

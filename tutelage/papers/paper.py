@@ -1,9 +1,11 @@
 """What a paper is to the laboratory: settings, a recipe, figures and claims. A sixth paper is one more of these."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any, Literal, TypeVar, overload
 
 import pydantic
 import xarray as xr
@@ -23,12 +25,15 @@ Size = Literal["quick", "full"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper: `compute(settings, size)` gives the Dataset, `sheet(dataset)` the panels to draw."""
+    """A figure of a paper: `compute(settings, size)` gives its data, `sheet(data)` the panels to draw.
+
+    The data are a Dataset, or a DataTree where several runs are shown, each a group of its own.
+    """
 
     id: str
     title: str
-    compute: Callable[[Any, Size], xr.Dataset]
-    sheet: Callable[[xr.Dataset], Sheet]
+    compute: Callable[[Any, Size], xr.Dataset | xr.DataTree]
+    sheet: Callable[[Any], Sheet]
     ours: bool = False
 
 
@@ -48,6 +53,52 @@ class Diagram:
     dynamics: str | None = None
 
 
+Item = TypeVar("Item")
+
+
+class Deferred(Sequence[Item]):
+    """A tuple of another module, which is imported when the tuple is first looked at: a run needs no figures.
+
+    ```python
+    >>> from tutelage.papers.paper import Deferred
+    >>> len(Deferred("tutelage.papers.both_layers.sweeps", "DIAGRAMS"))
+    1
+
+    ```
+    """
+
+    def __init__(self, module: str, name: str):
+        self.module, self.name = module, name
+
+    @cached_property
+    def _items(self) -> tuple[Item, ...]:
+        return getattr(import_module(self.module), self.name)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+def deferred(module: str, name: str) -> Callable[..., Any]:
+    """A function of another module, which is imported when the function is first called."""
+    return partial(_call, module, name)
+
+
+def _call(module: str, name: str, *args: Any, **options: Any) -> Any:
+    return getattr(import_module(module), name)(*args, **options)
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper in the laboratory.
@@ -57,6 +108,8 @@ class Paper:
       costs only what it needs).
     - `measures`: numbers of its runs that a sweep may ask for by name, with their laws; `diagrams`: phase diagrams.
     - `aliases`: other names of settings, such as those of the paper.
+
+    Claims, figures, measures and diagrams may be `Deferred`, evidence `deferred`, so that a run imports none of them.
     """
 
     name: str
@@ -66,11 +119,11 @@ class Paper:
     summary: str
     recipe: Recipe
     evidence: Callable[[Any, Size, int], Any]
-    claims: tuple[Claim, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    claims: Sequence[Claim] = ()
+    figures: Sequence[Figure] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    measures: tuple[Measure, ...] = ()
-    diagrams: tuple[Diagram, ...] = ()
+    measures: Sequence[Measure] = ()
+    diagrams: Sequence[Diagram] = ()
     aliases: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Scale, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Panel, Scale, Series, Sheet, band, line
 
 # variable, title, axis label, scale, the axes that tell its curves apart
 _PANELS: tuple[tuple[str, str, str, Scale, tuple[str, ...]], ...] = (
@@ -90,7 +90,7 @@ def _panel(dataset: xr.Dataset, name: str, title: str, ylabel: str, scale: Scale
     series: list[Series] = []
     for number in range(count if count <= _MOST_CURVES else 0):
         series += _curves(curves.isel(curve=number), _label(curves, number, parts), number)
-    note = "" if series else f"median and range of {count} curves a seed"
+    note = "" if series else f"median of {count} curves a seed, band: {BAND}"
     time = dataset["time"].values
     return Panel(
         title, "time", ylabel, tuple(series or [_band(curves)]), xscale=_time_scale(time), yscale=scale, note=note
@@ -98,11 +98,10 @@ def _panel(dataset: xr.Dataset, name: str, title: str, ylabel: str, scale: Scale
 
 
 def _band(curves: xr.DataArray) -> Series:
-    """Too many curves to tell apart: their median and range, over the seeds too."""
+    """Too many curves to tell apart: their median with a band, over the seeds too."""
     values = curves.transpose(..., "time").values.reshape(-1, curves.sizes["time"])
     reached = np.isfinite(values).any(axis=0)
-    low, middle, high = np.nanquantile(values[:, reached], [0, 0.5, 1], axis=0)
-    return line(curves["time"].values[reached], middle, colour=0, low=low, high=high)
+    return band(curves["time"].values[reached], values[:, reached], colour=0)
 
 
 def _curves(variable: xr.DataArray, label: str, colour: int) -> list[Series]:

@@ -11,6 +11,7 @@ from tutelage._plain import duration
 
 PATIENCE = 1.0  # seconds before anything is shown
 PAUSE = 5.0  # seconds between lines in a log
+ENOUGH = 0.05  # of the work: what must be done before its pace is believed
 
 
 class Reporter(Protocol):
@@ -20,20 +21,49 @@ class Reporter(Protocol):
 
 
 class Pace:
-    """How fast something goes."""
+    """How fast something goes whose parts are alike."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
+        self._begun = False
 
     def left(self, done: int, total: int) -> str:
-        """How long it may still take, by the pace since the first call; what was done before does not count."""
+        """How long it may still take, by the pace since the first part was done: that one is mostly compilation.
+
+        Nothing until a twentieth has been done at this pace: one step of a thousand says little of the others.
+        """
         now = time.monotonic()
         if self._first is None or done < self._first[0]:
-            self._first = (done, now)
+            self._first, self._begun = (done, now), False
         before, then = self._first
-        if done <= before or done >= total or now - then < PATIENCE:
+        if not self._begun and done > before:
+            self._first, self._begun = (done, now), True
             return ""
-        return f"about {duration(max(1.0, round((now - then) * (total - done) / (done - before))))} left"
+        if not self._begun or done >= total or now - then < PATIENCE or done - before < ENOUGH * total:
+            return ""
+        return f"about {_rounded((now - then) * (total - done) / (done - before))} left"
+
+
+class Expected:
+    """When the part in hand and the whole should end, by what they cost before. As a text: how long that is still."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, float] = {}
+
+    def set(self, **seconds: float | None) -> None:
+        """`part` and `whole`, from now; None if nobody knows."""
+        now = time.monotonic()
+        self._ends = {name: now + each for name, each in seconds.items() if each is not None}
+
+    def __str__(self) -> str:
+        now = time.monotonic()
+        left = {name: end - now for name, end in self._ends.items() if end > now}
+        words = {"part": "this part about {} more", "whole": "all about {}"}
+        return ", ".join(words[name].format(_rounded(each)) for name, each in left.items())
+
+
+def _rounded(seconds: float) -> str:
+    return duration(max(1.0, round(seconds)))
 
 
 class Within:
@@ -57,6 +87,9 @@ class Within:
 class Progress:
     """A `progress(label, done, total)` callback that shows itself.
 
+    `alike`: whether all parts cost about the same, so that those done say how long the others take. If they do not,
+    the time left is what `expect` was told, or nothing.
+
     ```python
     >>> from tutelage.present.progress import Progress
     >>> with Progress(quiet=True) as progress:
@@ -65,14 +98,14 @@ class Progress:
     ```
     """
 
-    def __init__(self, *, quiet: bool = False, title: str = "working") -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool = False, title: str = "working", alike: bool = True) -> None:
+        self.quiet, self.alike = quiet, alike
         self.title = title
         self._bar: Any = None
         self._task: Any = None
         self._timer: threading.Timer | None = None
         self._began = self._said = time.monotonic()
-        self._pace = Pace()
+        self._pace, self._expected = Pace(), Expected()
 
     def __enter__(self) -> "Progress":
         if not self.quiet and sys.stderr.isatty():
@@ -89,11 +122,16 @@ class Progress:
         return self
 
     def __call__(self, label: str, done: int, total: int) -> None:
-        left = self._pace.left(done, total)
+        # What is expected is a text that changes with time: the bar reads it whenever it is drawn.
+        left = self._pace.left(done, total) if self.alike else self._expected
         if self._bar is not None:
             self._bar.update(self._task, description=label, completed=done, total=total or None, left=left)
         elif not self.quiet:
-            self._say(label, done, total, left)
+            self._say(label, done, total, str(left))
+
+    def expect(self, *, part: float | None, whole: float | None) -> None:
+        """How many seconds the part that begins now, and all that is left, should take; None if nobody knows."""
+        self._expected.set(part=part, whole=whole)
 
     def tell(self, line: str) -> None:
         """A line of its own, above the bar if there is one."""

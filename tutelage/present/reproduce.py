@@ -22,6 +22,7 @@ from tutelage.analysis.claims import Table
 from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
 from tutelage.present.checks import guarded
+from tutelage.present.costs import Costs
 from tutelage.present.progress import Reporter, Within
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
@@ -70,11 +71,18 @@ def reproduce(
     except OSError as error:
         raise BadInput(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
     place = store if isinstance(store, Store) else Store(store)
+    costs = Costs.of_this_machine()
+    before = [costs.of(paper.name, _whole(chosen, seeds, certify), size) for paper, chosen in wanted]
+    results = []
     with listening(Within(getattr(progress, "tell", None))), place.in_use():
-        results = tuple(_paper(p, chosen, size, folder, seeds, certify, progress) for p, chosen in wanted)
+        for number, (paper, chosen) in enumerate(wanted):
+            steps = _Steps(paper, size, costs, before[number:], progress)
+            results.append(_paper(paper, chosen, size, folder, seeds, certify, steps))
+            if not results[-1].crashes:
+                costs.note(results[-1].seconds, paper.name, _whole(chosen, seeds, certify), size)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
     write_json({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}, folder / "claims.json")
-    return Reproduction(report.write(results, folder / "report.html"), results)
+    return Reproduction(report.write(results, folder / "report.html"), tuple(results))
 
 
 def plan(targets: Sequence[str]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
@@ -90,20 +98,41 @@ def plan(targets: Sequence[str]) -> list[tuple[Paper, tuple[Figure, ...] | None]
     return [(papers.get(name), None if chosen is None else tuple(chosen)) for name, chosen in wanted.items()]
 
 
-class _Steps:
-    """Counts the parts of a paper and tells `progress` before each; where a stop was asked for, none begins."""
+def _whole(chosen: tuple[Figure, ...] | None, seeds: int, certify: bool) -> str:
+    """A name for all that is done for a paper: what cost so much last time."""
+    parts = f"all of {seeds} seeds" if chosen is None else "figures " + ", ".join(figure.id for figure in chosen)
+    return f"{parts}, certified" if certify else parts
 
-    def __init__(self, paper: Paper, total: int, progress: Reporter | None) -> None:
-        self.paper, self.total, self.done, self.progress = paper, total, 0, progress
+
+class _Steps:
+    """The parts of a paper: tells `progress` of each before it begins; where a stop was asked for, none begins.
+
+    `before`: what this paper and those after it cost last time, for the time that all of them still take.
+    """
+
+    def __init__(
+        self, paper: Paper, size: Size, costs: Costs, before: Sequence[float | None], progress: Reporter | None
+    ) -> None:
+        self.paper, self.size, self.costs, self.progress = paper, size, costs, progress
+        self.total = self.done = 0
+        known = [seconds for seconds in before if seconds is not None]
+        self._end = time.monotonic() + sum(known) if len(known) == len(before) else None
         self._lock = threading.Lock()
 
-    def start(self, label: str) -> None:
+    def start(self, label: str, part: str) -> None:
         if stop_asked():
             raise Interrupted(f"stopped before {label}")
         with self._lock:
+            if expect := getattr(self.progress, "expect", None):
+                whole = None if self._end is None else self._end - time.monotonic()
+                expect(part=self.costs.of(self.paper.name, part, self.size), whole=whole)
             if self.progress:
                 self.progress(f"{self.paper.name}: {label}", self.done, self.total)
             self.done += 1
+
+    def note(self, seconds: float, part: str) -> None:
+        """What a part took, for the next time."""
+        self.costs.note(seconds, self.paper.name, part, self.size)
 
 
 def _paper(
@@ -113,19 +142,22 @@ def _paper(
     folder: Path,
     seeds: int,
     certify: bool,
-    progress: Reporter | None,
+    steps: _Steps,
 ) -> PaperResult:
     began = time.perf_counter()
     settings = paper.configure()
     crashes: list[Crash] = []
     failed: list[Crash] = []
     drawing = paper.figures if chosen is None else chosen
-    steps = _Steps(paper, len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify), progress)
+    steps.total = len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify)
 
     def make(figure: Figure) -> DrawnFigure | None:
-        steps.start(f"figure {figure.id}")
-        made = _attempt(f"figure {figure.id}", crashes, lambda: _figure(paper, figure, settings, size, folder))
+        part = f"figure {figure.id}"
+        steps.start(part, part)
+        made = _attempt(part, crashes, lambda: _figure(paper, figure, settings, size, folder))
         assert made is None or isinstance(made, DrawnFigure)
+        if made:
+            steps.note(made.seconds, part)
         return made
 
     # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
@@ -140,7 +172,7 @@ def _paper(
     crashes += failed
     certificate = None
     if certify:
-        steps.start("certificate")
+        steps.start("certificate", "certificate")
         certificate = _attempt("certificate", crashes, lambda: paper.run(settings, certify=True).certificate)
     seconds = time.perf_counter() - began
     # The programs of one paper serve no other, and each holds memory maps, of which a process has a limited number.
@@ -159,18 +191,20 @@ def _attempt(what: str, crashes: list[Crash], work: Callable[[], Any]) -> Any:
 
 def _figure(paper: Paper, figure: Figure, settings: Settings, size: Size, folder: Path) -> DrawnFigure:
     began = time.perf_counter()
-    dataset = _labelled(figure.compute(settings, size), paper, figure, settings, size)
+    data = _labelled(figure.compute(settings, size), paper, figure, settings, size)
     place = folder / paper.name
     with _DRAWING:
         place.mkdir(exist_ok=True)
-        save(dataset, place / f"{figure.id}.nc")
-        sheet = figure.sheet(dataset)
+        save(data, place / f"{figure.id}.nc")
+        sheet = figure.sheet(data)
         png = figures.save(sheet, place / f"{figure.id}.png")
     return DrawnFigure(figure, sheet, png, place / f"{figure.id}.nc", time.perf_counter() - began)
 
 
-def _labelled(dataset: xr.Dataset, paper: Paper, figure: Figure, settings: Settings, size: Size) -> xr.Dataset:
-    """The Dataset with attributes that say which figure of which paper it is; its own attributes win."""
+def _labelled(
+    data: xr.Dataset | xr.DataTree, paper: Paper, figure: Figure, settings: Settings, size: Size
+) -> xr.Dataset | xr.DataTree:
+    """The data with attributes that say which figure of which paper it is; its own attributes win."""
     about = {
         "title": figure.title,
         "paper": paper.name,
@@ -179,13 +213,23 @@ def _labelled(dataset: xr.Dataset, paper: Paper, figure: Figure, settings: Setti
         "tutelage_version": versions()["tutelage"],
         "settings": json.dumps(plain(settings), sort_keys=True),
     }
-    return dataset.assign_attrs(about | dataset.attrs)
+    labelled = data.copy()
+    labelled.attrs = about | data.attrs
+    return labelled
 
 
 def _claims(paper: Paper, settings: Settings, size: Size, seeds: int, crashes: list[Crash], steps: _Steps) -> Table:
+    def part(id: str) -> str:
+        return f"claim {id} of {seeds} seeds"
+
     def told(label: str, done: int, total: int) -> None:
-        steps.start(f"claim {label}")
+        steps.start(f"claim {label}", part(label))
 
     safe = guarded(paper, crashes)
-    table = _attempt("claims", crashes, lambda: safe.check(settings, size=size, seeds=seeds, progress=told))
-    return table if table is not None else Table()
+    checked = _attempt("claims", crashes, lambda: safe.check(settings, size=size, seeds=seeds, progress=told))
+    table: Table = Table() if checked is None else checked
+    crashed = {crash.what for crash in crashes}
+    for row in table.rows:
+        if f"claim {row.claim.id}" not in crashed:
+            steps.note(row.seconds, part(row.claim.id))
+    return table

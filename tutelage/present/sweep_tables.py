@@ -14,7 +14,7 @@ from tutelage.analysis.scaling import Comparison, Fit
 from tutelage.present import figures
 from tutelage.present.terminal import grid
 from tutelage.study.cells import VERDICTS
-from tutelage.study.sweep_data import LEVEL, limits, probabilities, quartiles
+from tutelage.study.sweep_data import LEVEL, limits, probabilities, spread_to_come
 from tutelage.study.sweep_result import Sweep
 
 Fits = Mapping[str, Mapping[Any, Fit]]
@@ -25,7 +25,7 @@ WORDS = {value: verdict.value for verdict, value in VERDICTS.items()}
 
 
 def tables(console: Console, done: Sweep) -> None:
-    """One row a cell: its settings, and of each measure the median and quartiles, or the share with its interval."""
+    """One row a cell: its settings, and of each measure the median with its spread, or the share with its interval."""
     for name in done.measures:
         data = done.dataset[name]
         dims = tuple(str(dim) for dim in data.dims if dim != "seed")
@@ -40,17 +40,18 @@ def tables(console: Console, done: Sweep) -> None:
 
 
 def _columns(flat: xr.DataArray, limit: np.ndarray) -> tuple[list[str], list[list[Any]]]:
-    """What is said of each cell. Seeds still to come are later than all others: they count in the quartiles."""
+    """What is said of each cell. Seeds still to come are later than all others: they count in the quantiles."""
     values, kind = flat.values.astype(float), flat.attrs.get("kind")
     known = np.isfinite(values).sum(1)
     if kind == "verdict":
         return ["verdict"], [[WORDS.get(value, "–") for value in values[:, 0]]]
     if kind == "chance":
         interval = f"{100 * LEVEL:g} % interval"
-        return ["seeds", "share", f"{interval} from", "to"], [known.tolist(), *map(_nothing, probabilities(values))]
+        low, share, high = map(_nothing, probabilities(values))
+        return ["seeds", "share", f"{interval} from", "to"], [known.tolist(), share, low, high]
     late = np.isfinite(limit).sum(1)
-    middle, low, high = map(_nothing, quartiles(values, limit))
-    head, columns = ["seeds", "median", "25 %", "75 %"], [(known + late).tolist(), middle, low, high]
+    low, middle, high = map(_nothing, spread_to_come(values, limit))
+    head, columns = ["seeds", "median", "10 %", "90 %"], [(known + late).tolist(), middle, low, high]
     return (head, columns) if kind != "time" else ([*head, "still to come"], [*columns, late.tolist()])
 
 

@@ -9,12 +9,12 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage._plain import number, some
-from tutelage.analysis.panels import Field, Panel, Scale, Series, Sheet, line
+from tutelage._types import Numbers
+from tutelage.analysis.panels import BAND, GREY, Field, Panel, Scale, Series, Sheet, line
 from tutelage.analysis.scaling import Fit
 from tutelage.study.contours import contour
 from tutelage.study.sweep_data import (
     LEVEL,
-    Array,
     Curve,
     axis_label,
     curves_of,
@@ -23,12 +23,11 @@ from tutelage.study.sweep_data import (
     long_name,
     measured,
     probabilities,
-    quartiles,
+    spread_to_come,
     trend_axes,
 )
 
 COLOURS = 6  # of the house; more curves than that differ by their markers
-GREY = 6  # for what belongs to all curves
 MARKERS = "osDvP*X"
 
 
@@ -38,7 +37,7 @@ def trend(
     fits: Sequence[Fit] | Mapping[Any, Fit] = (),
     over: str | None = None,
 ) -> Sheet:
-    """A measure of a sweep over one setting: medians with quartiles, or probabilities with exact intervals.
+    """A measure of a sweep over one setting: medians with bars, or probabilities with exact intervals.
 
     `over` is the setting on the x axis, the first with numbers if it is not given; each value of a second one has a
     curve of its own. Values that had not come when a run ended are arrows at that time. `fits` are drawn as lines; if
@@ -95,7 +94,7 @@ def diagram(dataset: xr.Dataset, measure: str) -> Sheet:
     name = axis_label(dataset[measure])
     panels = [cells.panel("measured", cells.middle, f"{word}: {name}", ends, overlays, note)]
     if cells.kind == "chance":
-        _, low, high = probabilities(cells.values)
+        low, _, high = probabilities(cells.values)
         panels.append(cells.panel("uncertainty", (high - low) / 2, f"half-width of the {100 * LEVEL:g} % interval"))
     if cells.law is not None:
         panels.append(cells.panel("predicted", cells.law, f"law: {name}", ends))
@@ -133,7 +132,7 @@ def _alone(curve: Curve, fits: list[Fit], chance: bool) -> list[Series]:
         series.append(line(curve.x, curve.law, "law", colour=GREY, **style))
     series += [_fitted(fit, curve, f"fit: {fit.expression}", 1 + place) for place, fit in enumerate(fits)]
     seeds = some(curve.values.shape[1], "seed")
-    return [*series, _points(curve, f"{'probability' if chance else 'median and quartiles'}, {seeds}", 0, chance)]
+    return [*series, _points(curve, f"{'probability' if chance else f'median, {BAND}'}, {seeds}", 0, chance)]
 
 
 def _together(curves: list[Curve], by_curve: list[list[Fit]], chance: bool) -> list[Series]:
@@ -175,7 +174,7 @@ def _fitted(fit: Fit, curve: Curve, label: str, colour: int) -> Series:
 
 def _points(curve: Curve, label: str, index: int, chance: bool) -> Series:
     """Medians or probabilities, with bars."""
-    middle, low, high = probabilities(curve.values) if chance else quartiles(curve.values, curve.limit)
+    low, middle, high = probabilities(curve.values) if chance else spread_to_come(curve.values, curve.limit)
     marker = MARKERS[index // COLOURS % len(MARKERS)]
     return line(curve.x, middle, label, kind="points", low=low, high=high, colour=index % COLOURS, marker=marker)
 
@@ -184,7 +183,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _scale(values: Array) -> Scale:
+def _scale(values: Numbers) -> Scale:
     """A log axis for positive values over a decade or more."""
     return "log" if values.size and values.min() > 0 and values.max() >= 10 * values.min() else "linear"
 
@@ -193,7 +192,7 @@ def _explained(curves: list[Curve], chance: bool) -> str:
     if chance:
         return f"Bars are exact {100 * LEVEL:g} % binomial intervals."
     late = sum(int(np.isfinite(curve.limit).sum()) for curve in curves)
-    words = "Points are medians, bars quartiles."
+    words = f"Points are medians, bars: {BAND}."
     return f"{words} Arrows: {some(late, 'value')} still to come when the run ended." if late else words
 
 
@@ -206,9 +205,9 @@ class _Cells:
 
     axes: tuple[xr.DataArray, xr.DataArray]
     kind: str
-    values: Array
-    limit: Array
-    law: Array | None
+    values: Numbers
+    limit: Numbers
+    law: Numbers | None
 
     @classmethod
     def of(cls, dataset: xr.Dataset, measure: str) -> "_Cells":
@@ -226,19 +225,19 @@ class _Cells:
         return cls(axes, found.attrs.get("kind", "number"), values, limits(dataset, measure, dims), law)
 
     @property
-    def middle(self) -> Array:
+    def middle(self) -> Numbers:
         """What a cell shows; nan where there is nothing."""
         if self.kind == "chance":
-            return probabilities(self.values)[0]
+            return probabilities(self.values)[1]
         if self.kind == "time":
-            return quartiles(self.values, self.limit)[0]
+            return spread_to_come(self.values, self.limit)[1]
         counts = np.isfinite(self.values).sum(-1)
         return np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
 
     def panel(
         self,
         title: str,
-        values: Array,
+        values: Numbers,
         label: str,
         ends: tuple[float, float] | None = None,
         series: tuple[Series, ...] = (),
@@ -250,7 +249,7 @@ class _Cells:
         return Panel(title, axis_label(self.axes[1]), axis_label(self.axes[0]), series, (table,), note=note)
 
 
-def _ends(*tables: Array | None) -> tuple[float, float]:
+def _ends(*tables: Numbers | None) -> tuple[float, float]:
     """The ends of the colours: of all that is known."""
     known = np.concatenate([table[np.isfinite(table)] for table in tables if table is not None])
     return (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
@@ -272,7 +271,7 @@ def _overlays(cells: _Cells) -> tuple[tuple[Series, ...], str]:
     return tuple(drawn), " ".join(words)
 
 
-def _contours(law: Array, kind: str) -> dict[float, tuple[Array, Array]]:
+def _contours(law: Numbers, kind: str) -> dict[float, tuple[Numbers, Numbers]]:
     """Lines of the law by level, those that there are; between cells it is linear, or its logarithm over decades."""
     low, high = _ends(law)
     if kind == "chance":

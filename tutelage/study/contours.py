@@ -1,16 +1,15 @@
 """The line on which a table of numbers has a given level."""
 
+import contourpy
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from tutelage._types import Numbers
 
 
-def contour(values: Array, level: float) -> tuple[Array, Array]:
+def contour(values: Numbers, level: float) -> tuple[Numbers, Numbers]:
     """Where `values[i, j]`, linear between its entries, has this level: x (along j) and y (along i), with nan between.
 
-    Each square of four entries is cut into two triangles, on which the level is a straight piece. Squares with a nan
-    have none.
+    An entry at the level counts as above it. Squares of four entries with one that is not finite have no line.
 
     ```python
     >>> import numpy as np
@@ -20,25 +19,9 @@ def contour(values: Array, level: float) -> tuple[Array, Array]:
 
     ```
     """
-    rows, columns = np.indices((values.shape[0] - 1, values.shape[1] - 1)).reshape(2, -1)
-    halves = [[(0, 0), (0, 1), (1, 1)], [(0, 0), (1, 0), (1, 1)]]
-    corners = np.concatenate(
-        [[[rows + i, columns + j] for i, j in half] for half in halves], axis=2
-    )  # (3, 2, triangles)
-    corners = corners.transpose(2, 0, 1)
-    heights = values[corners[..., 0], corners[..., 1]] - level
-    pieces = [_piece(place, height) for place, height in zip(corners.astype(float), heights, strict=True)]
-    found = [piece for piece in pieces if piece is not None]
-    if not found:
+    if min(values.shape) < 2:
         return np.zeros(0), np.zeros(0)
-    joined = np.concatenate([np.concatenate([piece, [[np.nan, np.nan]]]) for piece in found])
-    return joined[:, 1], joined[:, 0]
-
-
-def _piece(corners: Array, heights: Array) -> Array | None:
-    """The two ends of the level's piece in a triangle: where two of its sides change sign. Zero counts as above."""
-    if np.isnan(heights).any() or len(set(above := heights >= 0)) == 1:
-        return None
-    ends = [(a, b) for a, b in ((0, 1), (1, 2), (2, 0)) if above[a] != above[b]]
-    parts = [heights[a] / (heights[a] - heights[b]) for a, b in ends]
-    return np.array([corners[a] + part * (corners[b] - corners[a]) for (a, b), part in zip(ends, parts, strict=True)])
+    # contourpy counts an entry at the level as below it, hence the signs.
+    known = -np.ma.masked_invalid(values)
+    (points,), *_ = contourpy.contour_generator(z=known, corner_mask=False, line_type="ChunkCombinedNan").lines(-level)
+    return (np.zeros(0), np.zeros(0)) if points is None else (points[:, 0], points[:, 1])

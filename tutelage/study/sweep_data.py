@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, unknown
 from tutelage._plain import number
+from tutelage._types import Numbers
 from tutelage.analysis.claims import binomial_interval
+from tutelage.analysis.panels import spread
 
-Array = NDArray[np.float64]
 LEVEL = 0.95  # of the intervals of probabilities
 
 
@@ -52,7 +52,7 @@ def settings(dataset: xr.Dataset, measure: str) -> list[str]:
     return dims
 
 
-def limits(dataset: xr.Dataset, measure: str, dims: tuple[str, ...]) -> Array:
+def limits(dataset: xr.Dataset, measure: str, dims: tuple[str, ...]) -> Numbers:
     """Times that values are known to be above; nan where there is none."""
     name = f"{measure}_limit"
     shape = tuple(dataset.sizes[dim] for dim in (*dims, "seed"))
@@ -72,10 +72,10 @@ class Curve:
 
     value: Any
     label: str
-    x: Array
-    values: Array
-    limit: Array
-    law: Array | None
+    x: Numbers
+    values: Numbers
+    limit: Numbers
+    law: Numbers | None
     scattered: bool = False
 
 
@@ -109,33 +109,22 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def quartiles(values: Array, limit: Array) -> tuple[Array, Array, Array]:
-    """Median and quartiles over the last axis; a value still to come counts as larger than all, and is not shown.
+def spread_to_come(values: Numbers, limit: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """As `spread` over the last axis; a value still to come counts as larger than all, and is not shown.
 
     That is right where the runs of a cell end at one time. A bar that would end among those still to come ends at the
     largest limit.
     """
     filled = np.where(np.isfinite(limit), np.inf, values)
-    low, middle, high = np.full((3, *values.shape[:-1]), np.nan)
-    for place in np.ndindex(values.shape[:-1]):
-        known = np.sort(filled[place][~np.isnan(filled[place])])
-        if known.size:
-            low[place], middle[place], high[place] = (_quantile(known, part) for part in (0.25, 0.5, 0.75))
+    low, middle, high = spread(filled, axis=-1)
     latest = np.max(np.where(np.isfinite(limit), limit, -np.inf), axis=-1)
     high = np.where(np.isinf(high), latest, high)
     hidden = ~np.isfinite(middle)
-    return tuple(np.where(hidden, np.nan, each) for each in (middle, low, high))  # type: ignore[return-value]
+    return tuple(np.where(hidden, np.nan, each) for each in (low, middle, high))  # type: ignore[return-value]
 
 
-def _quantile(ordered: Array, part: float) -> float:
-    """As NumPy's, but infinite when it would interpolate towards a value that is still to come."""
-    place = part * (ordered.size - 1)
-    below, above = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
-    return float(below + (place % 1) * (above - below)) if np.isfinite(above) else float(above)
-
-
-def probabilities(values: Array) -> tuple[Array, Array, Array]:
-    """The part of successes over the last axis, with its exact interval; nan where nothing was done."""
+def probabilities(values: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """The low end of the exact interval, the part of successes over the last axis, and the high end; nan if none."""
     trials = np.isfinite(values).sum(-1)
     successes = np.nansum(values, -1)
     low, high = np.full((2, *trials.shape), np.nan)
@@ -143,4 +132,4 @@ def probabilities(values: Array) -> tuple[Array, Array, Array]:
         interval = binomial_interval(int(successes[place]), int(trials[place]), LEVEL)
         low[place], high[place] = interval.low, interval.high
     with np.errstate(invalid="ignore"):
-        return successes / np.where(trials > 0, trials, np.nan), low, high
+        return low, successes / np.where(trials > 0, trials, np.nan), high

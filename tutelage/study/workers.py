@@ -8,18 +8,20 @@ progress stop at their next chunk and do not come.
 import contextlib
 import itertools
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import sys
 import threading
-import types
+import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
+from loky import ProcessPoolExecutor
+from loky.backend import get_context
 
 from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted, ask_to_stop, stop_asked
@@ -73,73 +75,59 @@ def processes(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outc
 def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcome]]:
     """Cells in one pool of processes, until they are done, a process dies, or a stop is asked for."""
     payloads = {name: packed(cell) for name, cell in cells.items()}
-    others = set(multiprocessing.active_children())
-    # "spawn": a forked JAX hangs.
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
+    heard, said = multiprocessing.Pipe(duplex=False)
+    # "loky": no fork, in which JAX hangs, and the user's script is not run again, as "spawn" would do.
+    pool = ProcessPoolExecutor(count, context=get_context("loky"), initializer=_begin, initargs=(heard, os.getpid()))
     names: dict[Future, str] = {}
     try:
-        with _birth():
+        with _deaf():
             names.update((pool.submit(work, payload), name) for name, payload in payloads.items())
-        yield from _collected(names, others)
+        yield from _collected(names, said)
     except BrokenProcessPool:
         return
     finally:
-        if not all(future.done() for future in names):  # whoever asked is gone: nobody wants the rest
-            for child in _new(others):
-                child.terminate()
-        pool.shutdown(cancel_futures=True)
+        # If some are not done, whoever asked is gone: nobody wants the rest.
+        pool.shutdown(kill_workers=not all(future.done() for future in names))
+        heard.close()
+        said.close()
 
 
-def _collected(names: Mapping[Future, str], others: set[Any]) -> Iterator[tuple[str, Outcome]]:
-    unfinished = set(names)
+def _collected(names: Mapping[Future, str], said: Connection) -> Iterator[tuple[str, Outcome]]:
+    unfinished, told = set(names), False
     while unfinished:
         done, unfinished = wait(unfinished, PAUSE, FIRST_COMPLETED)
         for future in done:
             outcome = future.result()
             if outcome is not None:
                 yield names[future], outcome
-        if stop_asked():
-            unfinished = {future for future in unfinished if not future.cancel()}
-            for child in _new(others):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGINT)
-
-
-def _new(others: set[Any]) -> list[Any]:
-    """The processes of the pool."""
-    return [child for child in multiprocessing.active_children() if child not in others]
+        if stop_asked() and not told:
+            unfinished, told = {future for future in unfinished if not future.cancel()}, True
+            said.send_bytes(b"stop")
 
 
 @contextlib.contextmanager
-def _birth() -> Iterator[None]:
-    """While workers are started: they must not run the user's script again, nor hear Ctrl-C before they are ready.
-
-    A spawned process imports the main script. One that calls `sweep` at its top level would wait there for the lock
-    that its parent has.
-    """
-    main = sys.modules["__main__"]
+def _deaf() -> Iterator[None]:
+    """Workers started here never hear Ctrl-C, which a terminal sends to them too: it is for us to stop them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         yield
     finally:
-        sys.modules["__main__"] = main
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
-    """In a new worker: a request to stop is kept until the next chunk, and the death of the parent ends it."""
-    signal.signal(signal.SIGINT, lambda number, frame: ask_to_stop())
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+def _begin(heard: Connection, parent: int) -> None:
+    """In a new worker: it listens for a request to stop, and ends when its parent is gone."""
+    threading.Thread(target=_listen, args=(heard, parent), daemon=True).start()
 
 
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
+def _listen(heard: Connection, parent: int) -> None:
+    # What was said is left in the pipe, which all workers share. A worker of loky alone outlives a killed parent:
+    # with 3.7.0 two of them, one idle and one at work, were still there ten minutes later.
+    while os.getppid() == parent:
+        if heard.poll(PAUSE):
+            ask_to_stop()
+            time.sleep(PAUSE)
+    os._exit(1)
 
 
 def packed(cell: Cell) -> bytes:

@@ -7,7 +7,7 @@ import json
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import h5py
 import jax
@@ -105,17 +105,21 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
     return dask.config.set(scheduler="threads") if dask else contextlib.nullcontext()
 
 
-def save(dataset: xr.Dataset, path: str | Path) -> None:
-    """Write one NetCDF file."""
-    content = packed(dataset)
+def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+    """Write one NetCDF file; the groups of a DataTree are groups of it."""
+    content = packed(data)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
         raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
 
 
-def load(path: str | Path) -> xr.Dataset:
-    """Read a Dataset that `save` wrote; the round trip is the identity.
+@overload
+def load(path: str | Path, *, tree: Literal[False] = False) -> xr.Dataset: ...
+@overload
+def load(path: str | Path, *, tree: Literal[True]) -> xr.DataTree: ...
+def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
+    """Read what `save` wrote; the round trip is the identity. `tree`: all groups of a file that has some.
 
     ```python
     >>> import tempfile, pathlib, xarray as xr, tutelage as tt
@@ -127,7 +131,14 @@ def load(path: str | Path) -> xr.Dataset:
 
     ```
     """
-    return whole(load_tree(path))
+    loaded = load_tree(path)
+    if tree:
+        return loaded
+    found = whole(loaded)
+    if loaded.children and not found.variables:
+        groups = ", ".join(loaded.children)
+        raise BadInput(f"{path} has the groups {groups}; read it with `tt.load(path, tree=True)`.")
+    return found
 
 
 def whole(tree: xr.DataTree) -> xr.Dataset:
@@ -141,9 +152,13 @@ def load_tree(path: str | Path) -> xr.DataTree:
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
         with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback
-            file.visititems(lambda name, each: dict(each.attrs) and None)
             dict(file.attrs)
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            return tree.load()
+            file.visititems(_read_attributes)
+        return xr.load_datatree(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise BadInput(f"{path} could not be read as NetCDF ({error}); pass a file written by tutelage.") from None
+
+
+def _read_attributes(name: str, part: h5py.Group | h5py.Dataset) -> None:
+    """Raises what reading them raises."""
+    dict(part.attrs)

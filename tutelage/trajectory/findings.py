@@ -21,7 +21,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Line:
     """A straight line through a window of records: its slope, standard error, interval, and the window.
 
     The standard error is that of least squares for independent noise and, added in quadrature, half the range
@@ -49,7 +49,7 @@ class Phase:
     predicted: float | None = None
     uncertainty: float | None = None
     seed: int = 0
-    fit: Fit | None = None
+    fit: Line | None = None
 
     def record(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON, with `error = end - predicted` where there is a prediction."""
@@ -60,7 +60,7 @@ class Phase:
         """From its record."""
         parts = {each.name: record[each.name] for each in fields(cls)}
         fit = parts["fit"]
-        return cls(**parts | {"fit": None if fit is None else Fit(**fit | {"interval": Interval(**fit["interval"])})})
+        return cls(**parts | {"fit": None if fit is None else Line(**fit | {"interval": Interval(**fit["interval"])})})
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def phase_times(run: Run, name: str) -> NDArray[np.float64]:
     return np.array([ends.get(int(seed), np.nan) for seed in run.dataset["seed"].values])
 
 
-def named(name: str, known: tuple[Measure, ...] = ()) -> Measure:
+def named(name: str, known: Sequence[Measure] = ()) -> Measure:
     """The measure of this name: one of the `known`, or one that any run has.
 
     Of any run: `final_NAME`, `largest_NAME` and `smallest_NAME` of an observable, the name of an event, or that of a

@@ -13,12 +13,12 @@ from itertools import chain, combinations
 
 import mpmath
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import hadamard
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 
-Array = NDArray[np.floating]
 Partition = tuple[tuple[int, ...], ...]
 
 _MISSES = 200
@@ -30,8 +30,8 @@ class HardTeacher:
     """A draw: its partition, orthonormal directions (d, d) and weights `a` (d,), both block by block."""
 
     partition: Partition
-    directions: Array
-    weights: Array
+    directions: Numbers
+    weights: Numbers
 
     @property
     def block_weight(self) -> float:
@@ -181,7 +181,7 @@ def block_weight(weights: ArrayLike, size: int) -> float:
     return block_constant(size) * float(np.sum((blocks @ signs) ** 2))
 
 
-def sign_coefficient(mu: ArrayLike, weights: ArrayLike | None = None) -> Array:
+def sign_coefficient(mu: ArrayLike, weights: ArrayLike | None = None) -> Numbers:
     """`lambda_mu = |E_tau |mu.tau| prod tau|` for rows `mu` (..., r), by all 2^r signs (Lemma C.2).
 
     With `weights` (..., r), that of `sum_i q_i |<h_i o mu, tau>|` with the Hadamard columns `h_i` (Corollary C.4).

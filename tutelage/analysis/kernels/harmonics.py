@@ -13,11 +13,10 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
-
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 # The part of the energy beyond the mean below which a bound is called 0. The sum is right to some 1e-15 of it.
 _NOTHING = 1e-12
@@ -46,7 +45,7 @@ def at_right_angle(dim: int, degree: int) -> float:
     return math.prod(-(low + 1) / (low + dim - 1) for low in range(0, degree, 2))
 
 
-def legendre(dim: int, t: ArrayLike) -> Iterator[Array]:
+def legendre(dim: int, t: ArrayLike) -> Iterator[Numbers]:
     """`P_0(t), P_1(t), ...` in d dimensions, without end.
 
     ```python
@@ -150,7 +149,7 @@ def energies(dim: int, weights: ArrayLike, cosines: ArrayLike | None = None) -> 
     return ((one, one.share * max(form, 0.0)) for one, form in zip(even_degrees(dim), forms, strict=False))
 
 
-def _orthonormal_forms(dim: int, a: Array) -> Iterator[float]:
+def _orthonormal_forms(dim: int, a: Numbers) -> Iterator[float]:
     """`sum_rs a_r a_s P_l(<w_r, w_s>)` for even l and orthonormal directions."""
     square, total = float(np.sum(a**2)), float(np.sum(a)) ** 2
     right, degree = 1.0, 0
@@ -159,7 +158,7 @@ def _orthonormal_forms(dim: int, a: Array) -> Iterator[float]:
         right, degree = -right * (degree + 1) / (degree + dim - 1), degree + 2
 
 
-def _forms(dim: int, a: Array, cosines: Array) -> Iterator[float]:
+def _forms(dim: int, a: Numbers, cosines: Numbers) -> Iterator[float]:
     return (float(a @ values @ a) for values in islice(legendre(dim, cosines), 0, None, 2))
 
 
@@ -202,7 +201,7 @@ def feature_bound(dim: int, weights: ArrayLike, features: float, cosines: ArrayL
     return _without_largest(dim, a, cosines, rest, math.floor(features) - 1)
 
 
-def _without_largest(dim: int, a: Array, cosines: Array | None, rest: float, left: int) -> float:
+def _without_largest(dim: int, a: Numbers, cosines: Numbers | None, rest: float, left: int) -> float:
     """`rest`, the energy of degrees from 2 on, less the `left` largest eigenvalues among them.
 
     Eigenvalues need not fall with the degree: uniform weights have none at degree 2. So degrees are read until those
@@ -238,7 +237,7 @@ def _taken(found: list[tuple[float, int]], left: int) -> Iterator[float]:
         left -= count
 
 
-def _teacher(dim: int, weights: ArrayLike, cosines: ArrayLike | None) -> tuple[Array, Array | None]:
+def _teacher(dim: int, weights: ArrayLike, cosines: ArrayLike | None) -> tuple[Numbers, Numbers | None]:
     _at_least_two(dim)
     a = np.asarray(weights, float)
     if a.ndim != 1 or not np.all(np.isfinite(a)):

@@ -12,19 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import erf
 
 from tutelage._errors import BadInput, unknown
+from tutelage._types import Numbers
 from tutelage.analysis.kernels.hermite import teacher_power
 from tutelage.analysis.kernels.zonal import Profile, pair_series, target_series, zonal
 from tutelage.problem.activations import Activation, activation
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.networks import Weights
-
-Array = NDArray[np.floating]
 
 _BLOCK = 2**18  # numbers in a block of a matrix: it stays in the cache while a series is summed
 _DIRECT = 8000  # samples up to which the kernel is factored
@@ -34,15 +33,15 @@ class SampleKernel(ABC):
     """A kernel on inputs, with its averages over `x ~ N(0, I)`."""
 
     @abstractmethod
-    def value(self, a: Array, b: Array) -> Array:
+    def value(self, a: Numbers, b: Numbers) -> Numbers:
         """`K(a_i, b_j)`."""
 
     @abstractmethod
-    def pair(self, a: Array, b: Array) -> Array:
+    def pair(self, a: Numbers, b: Numbers) -> Numbers:
         """`E[K(x, a_i) K(x, b_j)]`."""
 
     @abstractmethod
-    def target(self, a: Array, first: Array, unit: PiecewiseLinear) -> Array:
+    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
         """`E[K(x, a_i) s(w_j.x)]` for rows `w` of `first`."""
 
 
@@ -52,13 +51,13 @@ class ZonalKernel(SampleKernel):
 
     profile: Profile
 
-    def value(self, a: Array, b: Array) -> Array:
+    def value(self, a: Numbers, b: Numbers) -> Numbers:
         return zonal(self.profile, a, b)
 
-    def pair(self, a: Array, b: Array) -> Array:
+    def pair(self, a: Numbers, b: Numbers) -> Numbers:
         return a.shape[1] * zonal(pair_series(self.profile, a.shape[1]), a, b)
 
-    def target(self, a: Array, first: Array, unit: PiecewiseLinear) -> Array:
+    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
         dim = a.shape[1]
         return dim * zonal(target_series(self.profile, dim, unit.kink, unit.linear), a, first)
 
@@ -72,16 +71,16 @@ class GaussianKernel(SampleKernel):
     def _square(self, dim: int) -> float:
         return float(dim) if self.width is None else self.width**2
 
-    def value(self, a: Array, b: Array) -> Array:
+    def value(self, a: Numbers, b: Numbers) -> Numbers:
         return np.exp(-_squares(a, b) / (2 * self._square(a.shape[1])))
 
-    def pair(self, a: Array, b: Array) -> Array:
+    def pair(self, a: Numbers, b: Numbers) -> Numbers:
         # The product is a Gaussian of half the variance about the midpoint, times one of the distance.
         dim, square = a.shape[1], self._square(a.shape[1])
         log = -_squares(a, b) / (4 * square) - _squares(a, -b) / (4 * (square + 2))
         return (1 + 2 / square) ** (-dim / 2) * np.exp(log)
 
-    def target(self, a: Array, first: Array, unit: PiecewiseLinear) -> Array:
+    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
         # Under the weight K(x, a), x is Gaussian about a/(1 + width^2), so that w.x is a folded normal.
         dim, square = a.shape[1], self._square(a.shape[1])
         mean = a @ first.T / (1 + square)
@@ -92,7 +91,7 @@ class GaussianKernel(SampleKernel):
         return mass[:, None] * (unit.kink * folded + unit.linear * mean)
 
 
-def _squares(a: Array, b: Array) -> Array:
+def _squares(a: Numbers, b: Numbers) -> Numbers:
     """Squared distances of rows."""
     return np.maximum(np.sum(a**2, axis=1)[:, None] + np.sum(b**2, axis=1) - 2 * a @ b.T, 0.0)
 
@@ -126,9 +125,9 @@ class Ridge:
       fit, which needs no population (nan if not asked for, and beyond 8000 samples).
     """
 
-    ridges: Array
-    loss: Array
-    left_out: Array
+    ridges: Numbers
+    loss: Numbers
+    left_out: Numbers
 
     @property
     def best(self) -> float:
@@ -176,7 +175,7 @@ def kernel_ridge(
     return Ridge(np.asarray(ridges, float), loss, np.mean(left_out**2, axis=0))
 
 
-def _gram(chosen: SampleKernel, x: Array) -> Array:
+def _gram(chosen: SampleKernel, x: Numbers) -> Numbers:
     gram, start = np.empty((len(x), len(x))), 0
     for block in _blocks(x):
         end = start + len(block)
@@ -186,7 +185,7 @@ def _gram(chosen: SampleKernel, x: Array) -> Array:
     return gram
 
 
-def _fit(gram: Array, y: Array, ridge: float, leave_out: bool) -> tuple[Array, Array]:
+def _fit(gram: Numbers, y: Numbers, ridge: float, leave_out: bool) -> tuple[Numbers, Numbers]:
     """The coefficients, and what each sample's label is from the fit to all others (nan if not asked for).
 
     The factor takes the place of a copy; leaving one out divides by the diagonal of the inverse.
@@ -205,7 +204,7 @@ def _fit(gram: Array, y: Array, ridge: float, leave_out: bool) -> tuple[Array, A
     return coefficients, coefficients / np.diag(inverse)
 
 
-def _iterated(gram: Array, y: Array, ridge: float) -> Array:
+def _iterated(gram: Numbers, y: Numbers, ridge: float) -> Numbers:
     """Conjugate gradients, to 1e-8 of the labels: few iterations, since most eigenvalues are about equal."""
     shifted = LinearOperator(gram.shape, lambda vector: gram @ vector + ridge * vector, dtype=float)
     coefficients, failed = cg(shifted, y, rtol=1e-8, maxiter=2000)
@@ -214,7 +213,9 @@ def _iterated(gram: Array, y: Array, ridge: float) -> Array:
     return coefficients
 
 
-def _residue(chosen: SampleKernel, x: Array, coefficients: Array, teacher: Weights, unit: PiecewiseLinear) -> Array:
+def _residue(
+    chosen: SampleKernel, x: Numbers, coefficients: Numbers, teacher: Weights, unit: PiecewiseLinear
+) -> Numbers:
     """`E f^2 - 2 E f f*` of each predictor, block by block."""
     first, second = np.asarray(teacher.first), np.asarray(teacher.second)[:, 0]
     total, start = np.zeros(coefficients.shape[1]), 0
@@ -228,12 +229,12 @@ def _residue(chosen: SampleKernel, x: Array, coefficients: Array, teacher: Weigh
     return total
 
 
-def _blocks(x: Array) -> Iterator[Array]:
+def _blocks(x: Numbers) -> Iterator[Numbers]:
     rows = max(1, _BLOCK // len(x))
     return (x[start : start + rows] for start in range(0, len(x), rows))
 
 
-def _samples(x: ArrayLike, y: ArrayLike, teacher: Weights) -> tuple[Array, Array]:
+def _samples(x: ArrayLike, y: ArrayLike, teacher: Weights) -> tuple[Numbers, Numbers]:
     x, y = np.asarray(x, float), np.asarray(y, float)
     dim = teacher.first.shape[1]
     if x.ndim != 2 or x.shape[1] != dim or y.shape != (len(x),) or len(x) == 0:

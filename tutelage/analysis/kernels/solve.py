@@ -1,13 +1,12 @@
 """`b' M^+ b` for a Gram matrix: how much of a target its span holds."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
-def explained(gram: Array, target: Array) -> float:
+def explained(gram: Numbers, target: Numbers) -> float:
     """`b' M^+ b`, the squared norm of the projection on features with Gram matrix `M` and inner products `b`.
 
     A well-conditioned `M` is solved by Cholesky, with the relative error `eps/rcond`. One that is singular to rounding
@@ -38,7 +37,7 @@ def explained(gram: Array, target: Array) -> float:
     return float(np.sum(linalg.solve_triangular(factor, target, lower=True, check_finite=False) ** 2))
 
 
-def _by_eigenvectors(gram: Array, target: Array, floor: float) -> float:
+def _by_eigenvectors(gram: Numbers, target: Numbers, floor: float) -> float:
     values, vectors = linalg.eigh(gram, check_finite=False)
     kept = values > floor * values[-1]
     return float(np.sum((vectors[:, kept].T @ target) ** 2 / values[kept]))

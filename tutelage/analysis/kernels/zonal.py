@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.kernels.harmonics import even_degrees, legendre, mean_abs
-
-Array = NDArray[np.floating]
 
 DEGREES = 400
 """Degrees kept at most. Series end before when nothing is left; only the smallest d need them all."""
@@ -33,26 +31,26 @@ class Profile:
     turn: float = 0.0
     linear: float = 0.0
 
-    def __call__(self, rho: Array) -> Array:
+    def __call__(self, rho: Numbers) -> Numbers:
         arc = (2 / math.pi) * np.arcsin(rho)
         found = (self.kink + self.turn) * rho * arc + self.linear * rho
         return found + self.kink * (2 / math.pi) * np.sqrt(1 - rho**2) if self.kink else found
 
-    def weights(self, dim: int) -> Array:
+    def weights(self, dim: int) -> Numbers:
         """`ghat_l N(d, l)` for l = 0, 1, ...: the coefficients of `g` itself in Legendre polynomials."""
         total = self.kink * _abs_weights(dim) + self.turn * _turn_weights(dim)
         total[1] += self.linear
         return total
 
 
-def _abs_weights(dim: int) -> Array:
+def _abs_weights(dim: int) -> Numbers:
     """`d mu_l^2 N(d, l)`: the kernel of |.|, by degree."""
     found = np.zeros(DEGREES)
     found[::2] = [one.share for one in islice(even_degrees(dim), DEGREES // 2)]
     return found
 
 
-def _sign_weights(dim: int) -> Array:
+def _sign_weights(dim: int) -> Numbers:
     """`eta_l^2 N(d, l)`, `eta_l = E[sgn(t) P_l(t)]`: the kernel `(2/pi) arcsin(rho)`, by degree."""
     found = np.zeros(DEGREES + 1)
     found[1] = dim * mean_abs(dim) ** 2
@@ -63,7 +61,7 @@ def _sign_weights(dim: int) -> Array:
     return found
 
 
-def _turn_weights(dim: int) -> Array:
+def _turn_weights(dim: int) -> Numbers:
     """`rho (2/pi) arcsin(rho)`: a factor rho moves each degree one up and one down."""
     signs, degree = _sign_weights(dim), np.arange(DEGREES)
     found = signs[1:] * (degree + 1) / (2 * degree + dim)
@@ -72,7 +70,7 @@ def _turn_weights(dim: int) -> Array:
     return found
 
 
-def _counts(dim: int) -> Array:
+def _counts(dim: int) -> Numbers:
     """`N(d, l)` as floats; infinite beyond their range, where the terms they divide have long vanished."""
     found = np.ones(DEGREES)
     found[1] = dim
@@ -87,15 +85,15 @@ class Series:
     """`sum_l coefficients_l P_l`, in d dimensions."""
 
     dim: int
-    coefficients: Array
+    coefficients: Numbers
 
     @classmethod
-    def of(cls, dim: int, coefficients: Array) -> "Series":
+    def of(cls, dim: int, coefficients: Numbers) -> "Series":
         """Without the end that is below rounding: all `|P_l| <= 1`."""
         later = np.cumsum(np.abs(coefficients)[::-1])[::-1]
         return cls(dim, coefficients[: max(1, int(np.sum(later > 1e-16 * later[0])))])
 
-    def __call__(self, rho: Array) -> Array:
+    def __call__(self, rho: Numbers) -> Numbers:
         total = np.zeros_like(rho)
         for coefficient, values in zip(self.coefficients, legendre(self.dim, rho), strict=False):
             if coefficient:
@@ -117,7 +115,7 @@ def target_series(profile: Profile, dim: int, kink: float = 1.0, linear: float =
     return Series.of(dim, profile.weights(dim) * unit)
 
 
-def zonal(profile: Callable[[Array], Array], a: Array, b: Array) -> Array:
+def zonal(profile: Callable[[Numbers], Numbers], a: Numbers, b: Numbers) -> Numbers:
     """`|a_i| |b_j| g(cosine)` for rows `a` and `b`; 0 for a zero row."""
     left, right = (np.linalg.norm(rows, axis=1) for rows in (a, b))
     lengths = np.outer(left, right)

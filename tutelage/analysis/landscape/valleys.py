@@ -11,6 +11,7 @@ import optimistix as optx
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.landscape.local import Chart, heights, loss
 
 
@@ -34,7 +35,7 @@ class Descent:
 
     @property
     def exponent(self) -> float:
-        return float(np.polyfit(np.log(self.radii), np.log(self.fall), 1)[0]) if self.everywhere else float("nan")
+        return float(lines.exponent(self.radii, self.fall)) if self.everywhere else float("nan")
 
     @property
     def sentence(self) -> str:

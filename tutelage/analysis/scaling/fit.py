@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm, t
 
 from tutelage._errors import BadInput
 from tutelage._plain import plain, some
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Interval
-from tutelage.analysis.scaling.laws import LAWS, Array, Law, named
+from tutelage.analysis.scaling.bootstrap import percentile_ends
+from tutelage.analysis.scaling.laws import LAWS, Law, named
 from tutelage.analysis.scaling.likelihood import Maximum, maximise
 from tutelage.analysis.scaling.table import Table
 
@@ -47,7 +48,7 @@ class Fit:
     resamples: int
     note: str = ""
 
-    def predict(self, x: ArrayLike) -> Array:
+    def predict(self, x: ArrayLike) -> Numbers:
         """The fitted law at `x`."""
         x = np.asarray(x, float)
         with np.errstate(over="ignore"):
@@ -148,9 +149,8 @@ def fit(
     A nan with a finite `limit` (x, seed) is censored, known to be above it; another nan is left out. `law` is power,
     exponential, logarithmic, constant, sqrt, linear or a `Law`. `names`, of measure and parameter, are for sentences.
 
-    The interval is the percentile interval of the resampled seeds, stretched about the estimate by Student's factor for
-    their number: plain percentiles of few seeds cover too seldom (4 seeds: 78 to 84 % in place of 95; stretched 95 to
-    96, in simulations with independent and coupled seeds, with and without censoring).
+    The interval is the percentile interval of the resampled seeds, stretched for their number (`percentile_ends`, which
+    covers as stated in simulations with independent and coupled seeds, with and without censoring).
 
     ```python
     >>> import numpy as np
@@ -297,14 +297,14 @@ def _whole(law: Law, table: Table) -> Maximum:
     return found
 
 
-def _resampled(law: Law, table: Table, parameters: Array, resamples: int, seed: int) -> Array:
+def _resampled(law: Law, table: Table, parameters: Numbers, resamples: int, seed: int) -> Numbers:
     """Parameters of the resamples that determine them, (resample, parameter)."""
     weights = _determined(table, table.draws(resamples, seed), (law,))
     found = maximise(law, table.sample(weights), parameters)
     return found.parameters[found.converged]
 
 
-def _determined(table: Table, weights: Array, laws: tuple[Law, ...]) -> Array:
+def _determined(table: Table, weights: Numbers, laws: tuple[Law, ...]) -> Numbers:
     """The resamples that can determine every law: they have known values at enough x."""
     distinct, index = np.unique(table.x, return_inverse=True)
     at = (index[:, None] == np.arange(distinct.size)).astype(float)
@@ -316,11 +316,9 @@ def _determined(table: Table, weights: Array, laws: tuple[Law, ...]) -> Array:
 # ---- intervals and words
 
 
-def _ends(law: Law, parameters: Array, drawn: Array, level: float, seeds: int) -> Array:
+def _ends(law: Law, parameters: Numbers, drawn: Numbers, level: float, seeds: int) -> Numbers:
     """Low and high end for each parameter, (2, parameter), from the resampled ones; positive ones stay positive."""
-    centre, high = law.moved(parameters), 0.5 + level / 2
-    stretch = float(t.ppf(high, seeds - 1) / norm.ppf(high)) * math.sqrt(seeds / (seeds - 1))
-    return law.still(centre + stretch * (np.quantile(law.moved(drawn), (1 - high, high), axis=0) - centre))
+    return law.still(percentile_ends(law.moved(parameters), law.moved(drawn), level, seeds))
 
 
 def _no_interval(table: Table, resamples: int, found: int, level: float) -> str:

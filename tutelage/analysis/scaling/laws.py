@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import unknown
-
-Array = NDArray[np.float64]
+from tutelage._types import Numbers
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Law:
     formula: str
     parameters: tuple[str, ...]
     predict: Callable[..., Any]
-    start: Callable[[Array, Array], Sequence[float]]
+    start: Callable[[Numbers, Numbers], Sequence[float]]
     logs: Callable[..., Any] | None = None
     positive: tuple[str, ...] = ()
     slopes: Callable[..., tuple[Any, ...]] | None = None
@@ -48,7 +47,7 @@ class Law:
     shown: tuple[str, ...] = ()
     needs_positive: bool = False
 
-    def log(self, x: Array, moved: Array) -> Array:
+    def log(self, x: Numbers, moved: Numbers) -> Numbers:
         """The logarithm of the prediction, at parameters as a fit moves them, `moved[..., parameter]`: (..., x).
 
         It is nan where the prediction is not positive and finite.
@@ -58,7 +57,7 @@ class Law:
             found = self.logs(x, *parameters) if self.logs is not None else np.log(self.predict(x, *parameters))
         return np.broadcast_to(np.where(np.isfinite(found), found, np.nan), (*moved.shape[:-1], x.size))
 
-    def jacobian(self, x: Array, moved: Array) -> Array:
+    def jacobian(self, x: Numbers, moved: Numbers) -> Numbers:
         """Derivatives of `log` in the parameters as a fit moves them: (..., x, parameter)."""
         shape = (*moved.shape[:-1], x.size)
         if self.slopes is not None:
@@ -74,12 +73,12 @@ class Law:
             columns.append(rise / (2 * steps[..., index, None]))
         return np.stack(columns, -1)
 
-    def moved(self, parameters: ArrayLike) -> Array:
+    def moved(self, parameters: ArrayLike) -> Numbers:
         """The parameters as a fit moves them: logarithms of the positive ones."""
         values = np.asarray(parameters, float)
         return np.where(self._logs, np.log(np.where(self._logs, values, 1.0)), values)
 
-    def still(self, moved: Array) -> Array:
+    def still(self, moved: Numbers) -> Numbers:
         """The inverse of `moved`."""
         with np.errstate(over="ignore"):
             return np.where(self._logs, np.exp(np.where(self._logs, moved, 0.0)), moved)
@@ -88,18 +87,18 @@ class Law:
     def _logs(self) -> NDArray[np.bool_]:
         return np.array([name in self.positive for name in self.parameters])
 
-    def _columns(self, parameters: Array) -> list[Array]:
+    def _columns(self, parameters: Numbers) -> list[Numbers]:
         return [parameters[..., index, None] for index in range(len(self.parameters))]
 
 
-def _least_squares(columns: list[Array], target: Array) -> Array:
+def _least_squares(columns: list[Numbers], target: Numbers) -> Numbers:
     return np.asarray(np.linalg.lstsq(np.stack(columns, -1), target, rcond=None)[0], float)
 
 
-def _straight(of: Callable[[Array], Array]) -> Callable[[Array, Array], tuple[float, float]]:
+def _straight(of: Callable[[Numbers], Numbers]) -> Callable[[Numbers, Numbers], tuple[float, float]]:
     """The start of a law whose logarithm is a straight line in `of(x)`."""
 
-    def start(x: Array, y: Array) -> tuple[float, float]:
+    def start(x: Numbers, y: Numbers) -> tuple[float, float]:
         height, slope = _least_squares([np.ones_like(x), of(x)], np.log(y))
         return float(np.exp(height)), float(slope)
 
@@ -109,7 +108,7 @@ def _straight(of: Callable[[Array], Array]) -> Callable[[Array, Array], tuple[fl
 def _proportional(name: str, power: float, shape: str) -> Law:
     """The law a x^power with a known power, `shape` being its factor in words."""
 
-    def start(x: Array, y: Array) -> tuple[float]:
+    def start(x: Numbers, y: Numbers) -> tuple[float]:
         return (float(np.exp(np.mean(np.log(y / x**power)))),)
 
     return Law(
@@ -127,7 +126,7 @@ def _proportional(name: str, power: float, shape: str) -> Law:
     )
 
 
-def _start_logarithmic(x: Array, y: Array) -> tuple[float, float]:
+def _start_logarithmic(x: Numbers, y: Numbers) -> tuple[float, float]:
     """The best of the lines b (log x - c) that are positive on the data, by trying zeros c on both sides of them."""
     logs = np.log(x)
     span = np.ptp(logs)

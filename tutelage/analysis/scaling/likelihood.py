@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from tutelage.analysis.scaling.laws import Array, Law
+from tutelage._types import Numbers
+from tutelage.analysis.scaling.laws import Law
 
 ROUNDING = 1e-12  # the least noise: logarithms of double precision values are no better than this
 ENOUGH = 1e-13  # a step that promises less likelihood than this is the last
@@ -29,17 +30,17 @@ class Sample:
     censored entries, with `limit` (censored), its logarithm from the middle, and their `weight` (weights, censored).
     """
 
-    x: Array
-    middle: Array
-    count: Array
-    total: Array
-    squares: Array
+    x: Numbers
+    middle: Numbers
+    count: Numbers
+    total: Numbers
+    squares: Numbers
     where: np.ndarray
-    limit: Array
-    weight: Array
+    limit: Numbers
+    weight: Numbers
 
     @classmethod
-    def of(cls, x: Array, values: Array, limit: Array, weights: Array) -> "Sample":
+    def of(cls, x: Numbers, values: Numbers, limit: Numbers, weights: Numbers) -> "Sample":
         """From `values` and `limit` (x, seed), nan where there is none, and `weights` (weights, seed)."""
         known = np.isfinite(values)
         logs = np.log(np.where(known, values, 1.0))
@@ -59,11 +60,11 @@ class Sample:
         parts = {name: getattr(self, name)[which] for name in ("count", "total", "squares", "weight")}
         return replace(self, **parts)
 
-    def spread(self, apart: Array) -> Array:
+    def spread(self, apart: Numbers) -> Numbers:
         """Summed squares of the residuals of known values, (weights, x); the prediction is `apart` from the middle."""
         return self.squares - 2 * self.total * apart + self.count * apart**2
 
-    def likelihood(self, log_prediction: Array, inverse: Array) -> Array:
+    def likelihood(self, log_prediction: Numbers, inverse: Numbers) -> Numbers:
         """The log likelihood of the logarithms, by weights, at `log_prediction` (weights, x) and `inverse` = 1/s."""
         apart = log_prediction - self.middle
         squares = self.spread(apart).sum(1)
@@ -77,13 +78,13 @@ class Sample:
 class Maximum:
     """Where the likelihood is largest, for each weights: `parameters` as the law knows them, `sigma`, and its value."""
 
-    parameters: Array
-    sigma: Array
-    likelihood: Array
+    parameters: Numbers
+    sigma: Numbers
+    likelihood: Numbers
     converged: np.ndarray
 
 
-def maximise(law: Law, sample: Sample, parameters: Array) -> Maximum:
+def maximise(law: Law, sample: Sample, parameters: Numbers) -> Maximum:
     """The largest likelihood of `law`, from these start values (parameter)."""
     moved = np.tile(law.moved(parameters), (len(sample.count), 1))
     log_prediction = law.log(sample.x, moved)
@@ -104,7 +105,7 @@ def maximise(law: Law, sample: Sample, parameters: Array) -> Maximum:
     return Maximum(law.still(moved), 1 / inverse, value, converged)
 
 
-def _newton(law: Law, sample: Sample, moved: Array, inverse: Array) -> tuple[Array, Array]:
+def _newton(law: Law, sample: Sample, moved: Numbers, inverse: Numbers) -> tuple[Numbers, Numbers]:
     """The step in (parameters over s, 1/s), counted from the present prediction, and the rise that it promises."""
     # In an orthonormal basis of the slopes the equations are well-conditioned, whatever the units of the parameters.
     basis, back = np.linalg.qr(law.jacobian(sample.x, moved))
@@ -118,7 +119,7 @@ def _newton(law: Law, sample: Sample, moved: Array, inverse: Array) -> tuple[Arr
     return step, promise
 
 
-def derivatives(sample: Sample, apart: Array, slopes: Array, inverse: Array) -> tuple[Array, Array]:
+def derivatives(sample: Sample, apart: Numbers, slopes: Numbers, inverse: Numbers) -> tuple[Numbers, Numbers]:
     """Gradient of the likelihood in (g, 1/s), and minus its second derivatives with the law linearised.
 
     The logarithm of the prediction is `apart` (weights, x) from the middle, plus s g times `slopes` (weights, x, g).
@@ -147,7 +148,7 @@ def derivatives(sample: Sample, apart: Array, slopes: Array, inverse: Array) -> 
     return gradient, curvature
 
 
-def _gather(entries: Array, sample: Sample) -> Array:
+def _gather(entries: Numbers, sample: Sample) -> Numbers:
     """Sums of censored entries (weights, censored) at their x: (weights, x)."""
     at = np.zeros((sample.where.size, sample.x.size))
     at[np.arange(sample.where.size), sample.where] = 1.0
@@ -155,8 +156,8 @@ def _gather(entries: Array, sample: Sample) -> Array:
 
 
 def _climb(
-    law: Law, sample: Sample, moved: Array, inverse: Array, value: Array, step: Array
-) -> tuple[Array, Array, Array]:
+    law: Law, sample: Sample, moved: Numbers, inverse: Numbers, value: Numbers, step: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
     """Take the step, halved until the likelihood does not fall; where it never rises, stay."""
     length = np.ones(len(moved))
     best = (moved.copy(), inverse.copy(), value.copy())

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
-from tutelage.analysis.scaling.laws import Array
+from tutelage._types import Numbers
 from tutelage.analysis.scaling.likelihood import Sample
 
 
@@ -14,9 +14,9 @@ from tutelage.analysis.scaling.likelihood import Sample
 class Table:
     """Checked entries: distinct `x`, `values` and `limit` (x, seed) with nan for none, seeds that know something."""
 
-    x: Array
-    values: Array
-    limit: Array
+    x: Numbers
+    values: Numbers
+    limit: Numbers
     missing: int
 
     @classmethod
@@ -55,16 +55,16 @@ class Table:
     def censored(self) -> int:
         return int(np.isfinite(self.limit).sum())
 
-    def sample(self, weights: Array) -> Sample:
+    def sample(self, weights: Numbers) -> Sample:
         """The entries for each of the `weights` (weights, seed)."""
         return Sample.of(self.x, self.values, self.limit, weights)
 
-    def draws(self, resamples: int, seed: int) -> Array:
+    def draws(self, resamples: int, seed: int) -> Numbers:
         """How often each seed is in each resample, (resamples, seed): a draw of as many, with replacement."""
         rng = np.random.default_rng(seed)
         return rng.multinomial(self.seeds, np.full(self.seeds, 1 / self.seeds), size=resamples).astype(float)
 
-    def typical(self) -> tuple[Array, Array]:
+    def typical(self) -> tuple[Numbers, Numbers]:
         """Distinct x with a typical value at each; a censored entry stands in by its limit."""
         entries = np.where(np.isnan(self.values), self.limit, self.values)
         logs = np.where(np.isnan(entries), 0.0, np.log(np.where(np.isnan(entries), 1.0, entries)))
@@ -73,7 +73,7 @@ class Table:
         return x, np.exp(np.bincount(index, logs.sum(1)) / counts)
 
 
-def _arrays(x: ArrayLike, values: ArrayLike, limit: ArrayLike | None) -> tuple[Array, Array, Array]:
+def _arrays(x: ArrayLike, values: ArrayLike, limit: ArrayLike | None) -> tuple[Numbers, Numbers, Numbers]:
     places, entries = np.asarray(x, float), np.asarray(values, float)
     above = np.full(entries.shape, np.nan) if limit is None else np.asarray(limit, float)
     if places.ndim != 1 or entries.shape[:1] != places.shape or entries.ndim != 2 or above.shape != entries.shape:

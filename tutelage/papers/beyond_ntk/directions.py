@@ -19,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, kernel, kernel_from_four
-
-Array = NDArray[np.floating]
 
 PACE = 1 / 32
 """Growth of a coordinate in one step of the Runge-Kutta scheme; hitting times are then right to 1e-7 of themselves."""
@@ -39,11 +38,11 @@ _ORDERS = tuple(range(4, 40, 2))  # 0.3^40 is below rounding beside 0.3^4
 class Hits(NamedTuple):
     """When a coordinate of each neuron reached the level (inf: never), and which one (-1: none)."""
 
-    time: Array
+    time: Numbers
     winner: NDArray[np.int64]
 
 
-def velocity(directions: ArrayLike, weights: ArrayLike) -> Array:
+def velocity(directions: ArrayLike, weights: ArrayLike) -> Numbers:
     """`d vbar/dt` of unit rows (n, d) in a bulk that has learnt orders 0 and 2."""
     v = np.asarray(directions, float)
     force = 2 * C0 * np.asarray(weights, float) * (np.arcsin(np.clip(v, -1, 1)) - v)
@@ -81,7 +80,7 @@ def hits(neurons: ArrayLike, weights: ArrayLike, until: float, level: float = LE
     return Hits(time, winner)
 
 
-def turned(neurons: ArrayLike, weights: ArrayLike, until: float) -> Array:
+def turned(neurons: ArrayLike, weights: ArrayLike, until: float) -> Numbers:
     """The directions of neurons (n, d) after a time `until` in an isotropic bulk."""
     v, a = _directions(neurons), np.asarray(weights, float)
     left = np.full(len(v), float(until))
@@ -91,18 +90,18 @@ def turned(neurons: ArrayLike, weights: ArrayLike, until: float) -> Array:
     return v
 
 
-def _directions(neurons: ArrayLike) -> Array:
+def _directions(neurons: ArrayLike) -> Numbers:
     v = np.atleast_2d(np.asarray(neurons, float))
     if not np.all(np.any(v, axis=1)):
         raise BadInput("A neuron is zero and has no direction; leave such neurons out.")
     return _unit(v)
 
 
-def _unit(v: Array) -> Array:
+def _unit(v: Numbers) -> Numbers:
     return v / np.linalg.norm(v, axis=1, keepdims=True)
 
 
-def _step(v: Array, a: Array, left: Array) -> tuple[Array, Array]:
+def _step(v: Numbers, a: Numbers, left: Numbers) -> tuple[Numbers, Numbers]:
     """One step of the classical Runge-Kutta scheme, of each neuron's own length, and that length: at most `left`.
 
     A step is a part of the time in which the strongest coordinate, alone, would grow by a factor e.
@@ -116,7 +115,9 @@ def _step(v: Array, a: Array, left: Array) -> tuple[Array, Array]:
     return _unit(v + h / 6 * (one + 2 * two + 2 * three + four)), time
 
 
-def _crossing(before: Array, after: Array, winner: NDArray[np.int64], span: Array, a: Array, level: float) -> Array:
+def _crossing(
+    before: Numbers, after: Numbers, winner: NDArray[np.int64], span: Numbers, a: Numbers, level: float
+) -> Numbers:
     """When |v_winner| reaches the level in a step, on the cubic through both values and slopes, by bisection."""
     rows = np.arange(len(winner))
     x0, x1 = before[rows, winner], after[rows, winner]
@@ -130,19 +131,19 @@ def _crossing(before: Array, after: Array, winner: NDArray[np.int64], span: Arra
     return span * high
 
 
-def norm_rate(directions: ArrayLike, weights: ArrayLike, mass: float = 1.0) -> Array:
+def norm_rate(directions: ArrayLike, weights: ArrayLike, mass: float = 1.0) -> Numbers:
     """`d log|v|/dt` of unit rows (n, d) in an isotropic bulk with `E|w|^2 = mass`."""
     v = np.asarray(directions, float)
     return 4 * (np.asarray(kernel(v)) @ np.asarray(weights, float) - mass * isotropic(v.shape[-1]))
 
 
-def neurons(start: ArrayLike, weights: ArrayLike, times: ArrayLike, mass: float = 1.0) -> Array:
+def neurons(start: ArrayLike, weights: ArrayLike, times: ArrayLike, mass: float = 1.0) -> Numbers:
     """Whole neurons (time, n, d), direction and norm, in an isotropic bulk that stays as it is."""
     v, times = np.atleast_2d(np.asarray(start, float)), np.asarray(times, float)
     norm = np.linalg.norm(v, axis=1, keepdims=True)
     state = np.hstack([v / norm, np.log(norm)])
 
-    def change(_: float, flat: Array) -> Array:
+    def change(_: float, flat: Numbers) -> Numbers:
         unit = flat.reshape(state.shape)[:, :-1]
         return np.hstack([velocity(unit, weights), norm_rate(unit, weights, mass)[:, None]]).ravel()
 
@@ -152,7 +153,7 @@ def neurons(start: ArrayLike, weights: ArrayLike, times: ArrayLike, mass: float 
     return path[..., :-1] * np.exp(path[..., -1:])
 
 
-def blow_up(square: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Array:
+def blow_up(square: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Numbers:
     """`x^2(t)` of `x' = B_14 a x^3`, the law of the paper's proof; infinite from its blow-up on.
 
     ```python
@@ -167,12 +168,12 @@ def blow_up(square: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Array:
     return np.where(left > 0, 1 / np.where(left > 0, left, 1.0), np.inf)
 
 
-def blow_up_time(square: ArrayLike, weight: ArrayLike) -> Array:
+def blow_up_time(square: ArrayLike, weight: ArrayLike) -> Numbers:
     """`1/(2 B_14 a x_0^2)`, at which that law blows up."""
     return 1 / (2 * RATE4 * np.asarray(weight, float) * np.asarray(square, float))
 
 
-def signal(directions: ArrayLike, weights: ArrayLike) -> Array:
+def signal(directions: ArrayLike, weights: ArrayLike) -> Numbers:
     """`Q_p` of Eq. (A.32) for unit rows (n, d): how fast the teacher's orders from 4 on make coordinate p grow.
 
     `Q_p = (4/pi) a_p (asin(v_p)/v_p - 1) - sum_r a_r [(8/pi)(1 - s_r) - (4/pi) v_r asin v_r]`, by series where small.
@@ -181,28 +182,28 @@ def signal(directions: ArrayLike, weights: ArrayLike) -> Array:
     return a * _own(v) - (_shared(v) @ a)[..., None]
 
 
-def _own(v: Array) -> Array:
+def _own(v: Numbers) -> Numbers:
     """`sum_j B_{1,2j} v^{2j-2}`."""
     safe = np.where(np.abs(v) < _SMALL, 1.0, v)
     whole = 2 * C0 * (np.arcsin(np.clip(safe, -1, 1)) / safe - 1)
     return np.where(np.abs(v) < _SMALL, _series(v**2, 0) / np.where(v == 0, 1.0, v**2), whole)
 
 
-def _shared(v: Array) -> Array:
+def _shared(v: Numbers) -> Numbers:
     """`sum_j B_{2,2j} v^{2j}`."""
     x = np.clip(v, -1, 1)
     whole = 4 * C0 * (1 - np.sqrt(1 - x**2)) - 2 * C0 * x * np.arcsin(x)
     return np.where(np.abs(v) < _SMALL, _series(v**2, 1), whole)
 
 
-def _series(square: Array, which: int) -> Array:
+def _series(square: Numbers, which: int) -> Numbers:
     total = np.zeros_like(square)
     for order in reversed(_ORDERS):
         total = gradient_rates(order)[which] + square * total
     return square**2 * total
 
 
-def signal_power(neurons: ArrayLike, weights: ArrayLike) -> Array:
+def signal_power(neurons: ArrayLike, weights: ArrayLike) -> Numbers:
     """`sum_p v_p^2 Q_p = |v|^2 sum_r a_r 4 kap_4(vbar_r)`, the right-hand side of Eq. (A.33), never negative."""
     v = np.asarray(neurons, float)
     square = np.sum(v**2, axis=-1)

@@ -90,13 +90,3 @@ def half_times(dataset: xr.Dataset) -> NDArray[np.float64]:
     """When orders above 2 have halved since the lower ones were learnt, seed by seed, at records; nan if never."""
     found = [escaped(dataset.isel(seed=seed)) for seed in range(dataset.sizes["seed"])]
     return np.array([float(each["time"][int(each.argmax("time"))]) if bool(each.any()) else math.nan for each in found])
-
-
-def slope_in(x: NDArray, y: NDArray) -> float:
-    """The least-squares slope of y against x."""
-    return float(np.polyfit(x, y, 1)[0])
-
-
-def slope(x: NDArray, y: NDArray) -> float:
-    """The least-squares slope of log y against log x."""
-    return slope_in(np.log(x), np.log(y))

@@ -17,14 +17,14 @@ from tutelage.papers.beyond_ntk.constants import B0, C0, C2, coefficient, gradie
 from tutelage.papers.beyond_ntk.settings import SLOPES
 
 Vectors = Float[Array, "row dim"]
-Numbers = Float[Array, " row"]
+PerRow = Float[Array, " row"]
 
 
 def field(
     v: Vectors,
     particles: Vectors,
-    masses: Numbers,
-    teacher_weights: Numbers,
+    masses: PerRow,
+    teacher_weights: PerRow,
     teachers: Vectors | None = None,
     variant: str = "abs",
 ) -> Vectors:
@@ -55,7 +55,7 @@ def _field(v, particles, masses, a, teachers, kink, slope):
 
 
 @partial(jax.jit, static_argnames=("snap", "above"))
-def pull(v: Vectors, directions: Vectors, weights: Numbers, *, snap: bool = False, above: int = -2) -> Vectors:
+def pull(v: Vectors, directions: Vectors, weights: PerRow, *, snap: bool = False, above: int = -2) -> Vectors:
     """`grad_v sum_j c_j |v|^2 kap(cos(v, w_j))`; the lengths of the directions do not count.
 
     `snap`: rows that are parallel within 1e-7 count as parallel. That is three times as fast, and the error is at most
@@ -84,8 +84,8 @@ def _snapped(x: Rows, y: Rows) -> Angles:
 def order_field(
     v: Vectors,
     particles: Vectors,
-    masses: Numbers,
-    teacher_weights: Numbers,
+    masses: PerRow,
+    teacher_weights: PerRow,
     order: int,
     teachers: Vectors | None = None,
     variant: str = "abs",
@@ -121,13 +121,13 @@ def _order_field(v, particles, masses, a, teachers, order, kink, slope):
     return along * force - radial * jnp.sum(force * x.unit, axis=1, keepdims=True) * x.unit
 
 
-def _power_pull(unit: Vectors, directions: Vectors, weights: Numbers, power: int) -> Vectors:
+def _power_pull(unit: Vectors, directions: Vectors, weights: PerRow, power: int) -> Vectors:
     """`sum_j c_j rho_j^power wbar_j`."""
     other = rows(directions).unit
     return ((unit @ other.T) ** power * weights) @ other
 
 
-def _first_order(v: Vectors, particles: Vectors, masses: Numbers) -> Vectors:
+def _first_order(v: Vectors, particles: Vectors, masses: PerRow) -> Vectors:
     """`|v| M + <vbar, M> v` with `M = E |w| w`."""
     x = rows(v)
     mean = (masses * rows(particles).norm) @ particles
@@ -137,8 +137,8 @@ def _first_order(v: Vectors, particles: Vectors, masses: Numbers) -> Vectors:
 @partial(jax.jit, static_argnames="variant")
 def loss(
     particles: Vectors,
-    masses: Numbers,
-    teacher_weights: Numbers,
+    masses: PerRow,
+    teacher_weights: PerRow,
     teachers: Vectors | None = None,
     variant: str = "abs",
 ) -> Float[Array, ""]:
@@ -163,7 +163,7 @@ def loss(
 
 
 def order_loss(
-    particles: Vectors, masses: Numbers, teacher_weights: Numbers, order: int, teachers: Vectors | None = None
+    particles: Vectors, masses: PerRow, teacher_weights: PerRow, order: int, teachers: Vectors | None = None
 ) -> Float[Array, ""]:
     """`|T_k|^2` of one even order for units |z|; `L` is the sum of `c_k |T_k|^2`."""
     w, axes = rows(particles), rows(_teachers(particles, teacher_weights, teachers))
@@ -172,7 +172,7 @@ def order_loss(
     return signed @ (unit @ unit.T) ** order @ signed
 
 
-def _teachers(particles: Vectors, weights: Numbers, teachers: Vectors | None) -> Vectors:
+def _teachers(particles: Vectors, weights: PerRow, teachers: Vectors | None) -> Vectors:
     """The teacher's rows: given, or the first axes."""
     dim, count = particles.shape[-1], jnp.shape(weights)[0]
     found = jnp.eye(count, dim) if teachers is None else jnp.asarray(teachers)

@@ -4,19 +4,17 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.warmup import spaced
-
-Array = NDArray[np.floating]
 
 STEP, STEPS = 0.2, 10_000
 
 
 @cache
-def late(dim: int, ratio: float) -> tuple[Masses, Array]:
+def late(dim: int, ratio: float) -> tuple[Masses, Numbers]:
     """The recursion of Claim A.10 from T_3 = T_2 + 6 d log d on, and the weights."""
     a = spaced(dim, ratio)
     first = masses.flow(Masses(a * (1 - 1 / dim), a / dim), a, [0.0, 6 * dim * math.log(dim)])
@@ -24,12 +22,12 @@ def late(dim: int, ratio: float) -> tuple[Masses, Array]:
 
 
 @cache
-def tail(dim: int = 100) -> tuple[Array, Masses, Array]:
+def tail(dim: int = 100) -> tuple[Numbers, Masses, Numbers]:
     """Times, masses and weights of stage 2 with equal weights, from 1/1000 of the mass on the axes."""
     a, times = np.full(dim, 1 / dim), np.concatenate([[0.0], np.geomspace(10, 1e6, 401)])
     return times, masses.flow(Masses(0.999 * a, 0.001 * a), a, times), a
 
 
-def slope(times: Array, values: Array) -> Array:
+def slope(times: Numbers, values: Numbers) -> Numbers:
     """The local slope of log values against log times."""
     return np.gradient(np.log(values), np.log(times))

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.directions import RATE4
 
-Array = NDArray[np.floating]
 Truth = NDArray[np.bool_]
 
 MARGIN = 0.25
@@ -68,8 +68,8 @@ def dense(start: ArrayLike, weights: ArrayLike, constant: float) -> Truth:
 class Bars(NamedTuple):
     """`Gamma_i` and the margin `rho_i` of every coordinate."""
 
-    level: Array
-    margin: Array
+    level: Numbers
+    margin: Numbers
 
 
 def bars(weights: ArrayLike, horizon: float, margin: float = MARGIN) -> Bars:
@@ -150,8 +150,8 @@ def confusion(kind: ArrayLike, fate: ArrayLike) -> NDArray[np.int64]:
 class Measures(NamedTuple):
     """The probabilities of S_i,good and S_i,bad under N(0, I/d), any one i."""
 
-    good: Array
-    bad: Array
+    good: Numbers
+    bad: Numbers
 
 
 def measures(dim: ArrayLike, level: ArrayLike, margin: float = MARGIN) -> Measures:
@@ -173,7 +173,7 @@ def measures(dim: ArrayLike, level: ArrayLike, margin: float = MARGIN) -> Measur
 class Surgery(NamedTuple):
     """What the proof does to the neurons at T_3 (Section B.4)."""
 
-    neurons: Array
+    neurons: Numbers
     singleton: Truth
     ignored: Truth
 

@@ -14,14 +14,13 @@ coordinate, gives `beta ~ 1/(C_2 t)`: the loss falls only as a power of time, wi
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.constants import B0, C0, C2, RATE1, RATE2, TAIL
 from tutelage.papers.beyond_ntk.directions import signal
-
-Array = NDArray[np.floating]
 
 RTOL, ATOL = 1e-10, 1e-13
 """Of the solver, on the logarithms of the masses."""
@@ -30,16 +29,16 @@ RTOL, ATOL = 1e-10, 1e-13
 class Masses(NamedTuple):
     """`beta` of the dense neurons and `gamma` on the axes, each (..., d)."""
 
-    beta: Array
-    gamma: Array
+    beta: Numbers
+    gamma: Numbers
 
     @property
-    def total(self) -> Array:
+    def total(self) -> Numbers:
         """`E v_i^2` of both."""
         return self.beta + self.gamma
 
 
-def imbalance(masses: Masses, weights: ArrayLike) -> Array:
+def imbalance(masses: Masses, weights: ArrayLike) -> Numbers:
     """Delta of Stage 2, which has `2 b_0` where that of Stage 1 has `b_0`."""
     return 2 * B0 * (masses.total.sum(-1) - np.sum(weights))
 
@@ -50,7 +49,7 @@ def rates(masses: Masses, weights: ArrayLike) -> Masses:
     return _rates(masses, a, np.ones_like(a))
 
 
-def _rates(masses: Masses, a: Array, counts: ArrayLike) -> Masses:
+def _rates(masses: Masses, a: Numbers, counts: ArrayLike) -> Masses:
     """The same where coordinate i stands for `counts[i]` equal ones."""
     over = masses.total - a
     dense = -2 * B0 * np.sum(np.asarray(counts) * over, axis=-1, keepdims=True) - RATE1 * over
@@ -79,10 +78,10 @@ def flow(start: Masses, weights: ArrayLike, times: ArrayLike) -> Masses:
     (a, *first), kind, counts = np.unique(each, axis=1, return_inverse=True, return_counts=True)
     times, size = np.asarray(times, float), len(a)
 
-    def velocity(_: float, logs: Array) -> Array:
+    def velocity(_: float, logs: Numbers) -> Numbers:
         return np.concatenate(_rates(Masses(*np.split(np.exp(logs), 2)), a, counts))
 
-    def slope(_: float, logs: Array) -> Array:
+    def slope(_: float, logs: Numbers) -> Numbers:
         both = np.exp(logs)
         here = np.arange(2 * size)
         other = (here + size) % (2 * size)
@@ -109,14 +108,14 @@ def descent(start: Masses, weights: ArrayLike, step: float, steps: int) -> Masse
     return Masses(*(np.stack(column) for column in zip(*path, strict=True)))
 
 
-def neuron_rates(neurons: ArrayLike, masses: Masses, weights: ArrayLike) -> Array:
+def neuron_rates(neurons: ArrayLike, masses: Masses, weights: ArrayLike) -> Numbers:
     """`(v_i^2)'/v_i^2` of any neurons (n, d) in Stage 2 (Eq. A.57): dense, on an axis, or between."""
     v, a = np.asarray(neurons, float), np.asarray(weights, float)
     unit = v / np.linalg.norm(v, axis=-1, keepdims=True)
     return rates(masses, a).beta + 2 * signal(unit, a - masses.gamma)
 
 
-def tau(masses: Masses, weights: ArrayLike) -> Array:
+def tau(masses: Masses, weights: ArrayLike) -> Numbers:
     """`tau_i` of Lemma A.6: `(beta_i + gamma_i)' = (beta_i + gamma_i)(tau_i - Delta)`."""
     a = np.asarray(weights, float)
     return RATE1 * (a - masses.total) + RATE2 * masses.gamma / masses.total * (a - masses.gamma)
@@ -125,14 +124,14 @@ def tau(masses: Masses, weights: ArrayLike) -> Array:
 class Potential(NamedTuple):
     """The parts of Lemma A.6's potential, each weighted as in `Phi`."""
 
-    tau_plus: Array
-    tau_minus: Array
-    zero_plus: Array
-    zero_minus: Array
-    dense: Array
+    tau_plus: Numbers
+    tau_minus: Numbers
+    zero_plus: Numbers
+    zero_minus: Numbers
+    dense: Numbers
 
     @property
-    def value(self) -> Array:
+    def value(self) -> Numbers:
         """`Phi`, the largest of them."""
         return np.max(np.stack(self), axis=0)
 
@@ -158,7 +157,7 @@ def potential(
     )
 
 
-def loss(masses: Masses, weights: ArrayLike) -> Array:
+def loss(masses: Masses, weights: ArrayLike) -> Numbers:
     """The paper's L of these masses, up to terms of order 1/d^2: of the orders from 4 on, dense neurons have none."""
     a = np.asarray(weights, float)
     zero, second = masses.total.sum(-1) - a.sum(), np.sum((masses.total - a) ** 2, axis=-1)
@@ -181,7 +180,7 @@ def loss_share(share: float = 4.0, lead: float = 1.1) -> float:
     return C0 / (lead * B0) ** 2 + C2 * excess**2 + TAIL * (excess + share) ** 2
 
 
-def slow_excess(masses: Masses, weights: ArrayLike) -> Array:
+def slow_excess(masses: Masses, weights: ArrayLike) -> Numbers:
     """`beta + gamma - a` once orders 0 and 2 have relaxed, all `tau_i = Delta`, to first order in it.
 
     `(C_2 x_i - Delta)/C_1`, with `x = gamma (a - gamma)/a`, `Delta = 2 b_0 C_2 sum(x)/(C_1 + 2 b_0 d)`. Order 0 takes
@@ -193,7 +192,7 @@ def slow_excess(masses: Masses, weights: ArrayLike) -> Array:
     return (left - shared) / RATE1
 
 
-def law(times: ArrayLike, dim: float = np.inf) -> Array:
+def law(times: ArrayLike, dim: float = np.inf) -> Numbers:
     """`1/(C_2 t)`, to which every beta_i tends, whatever `a` and the start.
 
     For finite d the rate is `C_2 (1 - C_2/(C_1 + 2 b_0 d))`: the axes carry a little more than `a - beta`.
@@ -201,6 +200,6 @@ def law(times: ArrayLike, dim: float = np.inf) -> Array:
     return 1 / (RATE2 * (1 - RATE2 / (RATE1 + 2 * B0 * dim)) * np.asarray(times, float))
 
 
-def law_loss(times: ArrayLike, dim: int) -> Array:
+def law_loss(times: ArrayLike, dim: int) -> Numbers:
     """`(1 - 3/pi) d/(C_2 t)^2`, to which the loss tends."""
     return TAIL * dim * law(times) ** 2

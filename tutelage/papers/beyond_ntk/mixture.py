@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tutelage.papers.beyond_ntk.field import Numbers, Vectors
+from tutelage._types import Numbers
+from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.orbits import Signs, hadamard_group, orbit_field, orbit_loss
-
-Array = NDArray[np.floating]
 
 EXACT = 8  # orders up to this one by power sums: the largest there is
 
@@ -23,16 +22,16 @@ EXACT = 8  # orders up to this one by power sums: the largest there is
 class Mixture:
     """Dense base neurons (M, d), of mass 1/M each, with `E w_i^2 = beta_i`; pairs `+-sqrt(gamma_i) e_i` of mass 1."""
 
-    dense: Array
-    gamma: Array
-    weights: Array
+    dense: Numbers
+    gamma: Numbers
+    weights: Numbers
 
     @property
     def masses(self) -> Masses:
         """`beta` and `gamma`."""
         return Masses(np.mean(self.dense**2, axis=0), self.gamma)
 
-    def force(self, neurons: ArrayLike) -> Array:
+    def force(self, neurons: ArrayLike) -> Numbers:
         """`G(v; P)` of neurons (n, d)."""
         v = np.asarray(neurons, float)
         # In calls of one size, so that all of them share one compiled function.
@@ -44,7 +43,7 @@ class Mixture:
         ]
         return np.concatenate(parts)[: len(v)]
 
-    def rates(self, neurons: ArrayLike) -> Array:
+    def rates(self, neurons: ArrayLike) -> Numbers:
         """`(v_i^2)'/v_i^2` under the flow, for neurons (n, d) without a zero."""
         return -2 * self.force(neurons) / np.asarray(neurons)
 
@@ -59,7 +58,7 @@ class Mixture:
         return orbit_loss(*self._population, exact=EXACT)
 
     @property
-    def _population(self) -> tuple[Vectors, Numbers, Signs, Numbers]:
+    def _population(self) -> tuple[Vectors, PerRow, Signs, PerRow]:
         base = jnp.asarray(np.concatenate([self.dense, np.diag(np.sqrt(self.gamma))]))
         each = jnp.concatenate([jnp.full(len(self.dense), 1 / len(self.dense)), jnp.ones(len(self.gamma))])
         return base, each, hadamard_group(len(self.gamma)), jnp.asarray(self.weights)

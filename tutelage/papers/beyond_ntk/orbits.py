@@ -21,7 +21,7 @@ from tutelage._errors import BadInput
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk import powers
 from tutelage.papers.beyond_ntk.constants import coefficient, kernel_from_four
-from tutelage.papers.beyond_ntk.field import Numbers, Vectors, pull
+from tutelage.papers.beyond_ntk.field import PerRow, Vectors, pull
 
 Signs = NDArray[np.floating]
 
@@ -139,7 +139,7 @@ def _orbit_field(v, base, masses, signs, a, exact):
 
 
 def orbit_field(
-    v: Vectors, base: Vectors, masses: Numbers, signs: Signs, teacher_weights: Numbers, exact: int = -2
+    v: Vectors, base: Vectors, masses: PerRow, signs: Signs, teacher_weights: PerRow, exact: int = -2
 ) -> Vectors:
     """`G(v; P)` of the symmetrised population, for units |z| or 2 ReLU, which it cannot tell apart.
 
@@ -173,7 +173,7 @@ def _orbit_loss(base, masses, signs, a, exact):
     return low + jax.lax.scan(add, jnp.zeros(()), signs)[0] / len(signs)
 
 
-def orbit_loss(base: Vectors, masses: Numbers, signs: Signs, teacher_weights: Numbers, exact: int = 2) -> float:
+def orbit_loss(base: Vectors, masses: PerRow, signs: Signs, teacher_weights: PerRow, exact: int = 2) -> float:
     """The paper's `L` of the symmetrised population; orders up to `exact`, at least 2, are those of the full group."""
     return float(_orbit_loss(base, masses, jnp.asarray(halves(signs)), teacher_weights, exact))
 
@@ -193,9 +193,9 @@ def _advance(v, base, masses, signs, a, step, count, exact):
 
 def simulate(
     base: Vectors,
-    masses: Numbers,
+    masses: PerRow,
     signs: Signs,
-    teacher_weights: Numbers,
+    teacher_weights: PerRow,
     *,
     step: float,
     times: Sequence[float],

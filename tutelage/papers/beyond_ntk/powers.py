@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk.constants import B0, gradient_rates
-from tutelage.papers.beyond_ntk.field import Numbers, Vectors
+from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 
 Pairs = Float[Array, "row other"]
 LARGEST = 16
@@ -51,7 +51,7 @@ def sign_moments(w: Vectors, v: Vectors, order: int) -> tuple[Pairs, ...]:
     return tuple(found)
 
 
-def order_field(v: Vectors, base: Vectors, masses: Numbers, teacher_weights: Numbers, order: int) -> Vectors:
+def order_field(v: Vectors, base: Vectors, masses: PerRow, teacher_weights: PerRow, order: int) -> Vectors:
     """One order of `G(v; P)`, where P is the base population with all signs of all coordinates made equally likely.
 
     ```python
@@ -85,7 +85,7 @@ def _order_field(v, base, masses, teacher_weights, order):
     return along * force - radial * jnp.sum(force * x.unit, axis=1, keepdims=True) * x.unit
 
 
-def order_loss(base: Vectors, masses: Numbers, teacher_weights: Numbers, order: int) -> Float[Array, ""]:
+def order_loss(base: Vectors, masses: PerRow, teacher_weights: PerRow, order: int) -> Float[Array, ""]:
     """`|T_k|^2` of the symmetrised population; `L` is the sum of `c_k |T_k|^2`."""
     _checked(order)
     return _order_loss(base, masses, teacher_weights, order)
@@ -113,8 +113,8 @@ def _advance(base, masses, a, step, count, orders):
 
 def simulate(
     base: Vectors,
-    masses: Numbers,
-    teacher_weights: Numbers,
+    masses: PerRow,
+    teacher_weights: PerRow,
     *,
     step: float,
     times: Sequence[float],
@@ -146,7 +146,7 @@ def segments(times: Sequence[float], step: float) -> NDArray[np.integer]:
     return counts
 
 
-def _axes(weights: Numbers, like: Vectors) -> Numbers:
+def _axes(weights: PerRow, like: Vectors) -> PerRow:
     """The teacher's weights, 0 for axes without a teacher."""
     return jnp.zeros(like.shape[1]).at[: len(weights)].set(weights)
 

@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk import lottery, powers
 from tutelage.papers.beyond_ntk.directions import LEVEL, Hits, hits
 from tutelage.papers.beyond_ntk.orbits import gaussian_base, hadamard_group, simulate
 from tutelage.papers.beyond_ntk.warmup import spaced
 from tutelage.papers.paper import Size
-
-Array = NDArray[np.floating]
 
 STEP = 0.3
 """eta_inf: below the limit 0.38 of stability; the slow directions do not notice it."""
@@ -30,12 +29,12 @@ EVERY = 20  # steps from record to record
 class Warmup:
     """A population with unequal teacher weights through stage 1.1: base neurons (time, M, d)."""
 
-    times: Array
-    base: Array
-    weights: Array
+    times: Numbers
+    base: Numbers
+    weights: Numbers
 
     @property
-    def moments(self) -> Array:
+    def moments(self) -> Numbers:
         """`q_i = E w_i^2` (time, d)."""
         return np.mean(self.base**2, axis=1)
 
@@ -65,11 +64,11 @@ class Plan(NamedTuple):
     """The orders up to this one are those of infinite width, by power sums, which takes twice as long."""
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Numbers:
         """The teacher's."""
         return spaced(self.dim, self.ratio)
 
-    def warmed(self, start: Array) -> Array:
+    def warmed(self, start: Numbers) -> Numbers:
         """What stage 1.1 makes of starts (n, d): `v_i = sqrt(a_i d) v_i(0)`."""
         return np.sqrt(self.weights * self.dim) * start
 
@@ -79,16 +78,16 @@ class Race:
     """A population on the plateau, with orders 0 and 2 learnt, and tracers in it: both (time, neuron, d)."""
 
     plan: Plan
-    times: Array
-    base: Array
-    tracers: Array
+    times: Numbers
+    base: Numbers
+    tracers: Numbers
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> Numbers:
         return self.plan.weights
 
     @property
-    def neurons(self) -> Array:
+    def neurons(self) -> Numbers:
         """The base neurons, then the tracers."""
         return np.concatenate([self.base, self.tracers], axis=1)
 
@@ -135,7 +134,7 @@ def network(plan: Plan, width: int = 200) -> Race:
     return _run(plan, _times(plan.end * plan.dim**2), plan.warmed(start), np.zeros((0, plan.dim)), both)
 
 
-def _run(plan: Plan, times: Array, first: Array, others: Array, signs: Array) -> Race:
+def _run(plan: Plan, times: Numbers, first: Numbers, others: Numbers, signs: Numbers) -> Race:
     base, tracers = simulate(
         jnp.asarray(first), jnp.full(len(first), 1 / len(first)), signs, jnp.asarray(plan.weights), step=STEP,
         times=list(times), tracers=jnp.asarray(others), exact=plan.exact if len(signs) > 2 else -2,
@@ -148,14 +147,14 @@ COUNTS: dict[Size, int] = {"quick": 6000, "full": 20000}
 """Neurons whose fate is told by the direction equation alone."""
 
 
-def kinds(start: Array, plan: Plan) -> NDArray[np.int64]:
+def kinds(start: Numbers, plan: Plan) -> NDArray[np.int64]:
     """The kinds of starts (n, d), in `lottery.KINDS`."""
     bars = lottery.bars(plan.weights, plan.horizon * plan.dim**2)
     return lottery.tickets(start, bars, lottery.typical(start, plan.weights).all).kind
 
 
 @cache
-def told(dim: int, count: int) -> tuple[Array, NDArray[np.int64], Hits]:
+def told(dim: int, count: int) -> tuple[Numbers, NDArray[np.int64], Hits]:
     """Gaussian starts in S_g, their kinds, and what they win by the direction equation, to the end of the plan."""
     plan, a = Plan(dim=dim), np.full(dim, 1 / dim)
     start = np.random.default_rng([2026, 15, dim]).standard_normal((count, dim)) / np.sqrt(dim)
@@ -173,11 +172,11 @@ def tables(size: Size) -> dict[str, NDArray[np.int64]]:
     return seen
 
 
-def _times(until: float) -> Array:
+def _times(until: float) -> Numbers:
     return STEP * np.arange(0, round(until / STEP) + EVERY, EVERY)
 
 
-def _whitened(count: int, dim: int, seed: int) -> Array:
+def _whitened(count: int, dim: int, seed: int) -> Numbers:
     """Gaussian neurons with `E w_i^2 = 1/d` exactly, as at infinite width."""
     base = np.asarray(gaussian_base(count, dim, seed))
     return base / np.sqrt(dim * np.mean(base**2, axis=0))

@@ -17,15 +17,8 @@ from tutelage.problem.initial import GaussianRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
+from tutelage.problem.rows import equicorrelated
 from tutelage.trajectory.asked import Stage
-
-
-def teacher_rows(settings: BeyondNtkSettings) -> np.ndarray:
-    """Unit directions in their own span: on the coordinate axes when they are orthogonal."""
-    count, cosine = settings.count, settings.cosine
-    if cosine == 0:
-        return np.eye(count)
-    return np.linalg.cholesky((1 - cosine) * np.eye(count) + cosine)
 
 
 def problem(settings: BeyondNtkSettings) -> Problem:
@@ -47,7 +40,9 @@ def problem(settings: BeyondNtkSettings) -> Problem:
         trains=("first",),
         tied=True,
     )
-    teacher = TwoLayer(settings.teacher, first=teacher_rows(settings), second=settings.teacher_weights)
+    teacher = TwoLayer(
+        settings.teacher, first=equicorrelated(settings.count, settings.cosine), second=settings.teacher_weights
+    )
     return Problem(inputs=Gaussian(settings.dim), teacher=teacher, student=student, noise=settings.noise)
 
 

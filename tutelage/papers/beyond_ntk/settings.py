@@ -1,14 +1,14 @@
 """The parameters of the paper's experiments, with its symbols."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pydantic
 from pydantic import Field
 
+from tutelage.papers.fields import Positive, check_cosine
 from tutelage.papers.recipe import Settings
 
-Positive = Annotated[float, Field(gt=0)]
 SLOPES = {"abs": (1.0, 0.0), "relu": (0.5, 0.5), "relu2": (1.0, 1.0)}
 """Units `alpha |z| + beta z`, by name."""
 
@@ -61,11 +61,7 @@ class BeyondNtkSettings(Settings):
             raise ValueError(f"teachers is {self.count} but dim is {self.dim}; independent ones need dim >= teachers")
         if self.weights is not None and len(self.weights) != self.count:
             raise ValueError(f"weights has {len(self.weights)} entries but there are {self.count} teacher directions")
-        if self.count > 1 and self.cosine <= -1 / (self.count - 1):
-            raise ValueError(
-                f"cosine is {self.cosine:g}, but {self.count} vectors can only have equal cosines above "
-                f"{-1 / (self.count - 1):g}; choose a larger one"
-            )
+        check_cosine(self.cosine, self.count)
         if (len(self.truncate) == 2) != (self.stage is not None):
             raise ValueError(
                 f"truncate has {len(self.truncate)} entries and stage is {self.stage}; two stages need both, one "

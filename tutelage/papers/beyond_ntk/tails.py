@@ -4,14 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.late import slope
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Size
-
-Array = NDArray[np.float64]
 
 RECORDS = 120
 FLOOR = 1e-22
@@ -42,7 +40,7 @@ def tail_run(plan: Plan, width: int) -> xr.Dataset:
     return traces(settings(plan, width), plan.seeds, RECORDS)
 
 
-def losses(plan: Plan, width: int) -> tuple[Array, Array]:
+def losses(plan: Plan, width: int) -> tuple[Numbers, Numbers]:
     """Times above 0, and the median over seeds of L at them, as far as it is above rounding."""
     # A seed whose gradient is at rounding level has stopped: nan from there on.
     data = tail_run(plan, width).isel(time=slice(1, None))
@@ -50,21 +48,21 @@ def losses(plan: Plan, width: int) -> tuple[Array, Array]:
     return data["time"].values, median
 
 
-def local_slopes(times: Array, values: Array) -> Array:
+def local_slopes(times: Numbers, values: Numbers) -> Numbers:
     """`d log L/d log t`, over windows of a quarter of a decade."""
     grid = np.geomspace(times[0], times[-1], max(8, round(8 * np.log10(times[-1] / times[0]))))
     logs = np.interp(np.log(grid), np.log(times), np.log(values))
     return np.interp(np.log(times), np.log(grid), slope(grid, np.exp(logs)))
 
 
-def final_exponent(times: Array, values: Array) -> float:
+def final_exponent(times: Numbers, values: Numbers) -> float:
     """`d log L/d log t` over the last third of the time."""
     end = times[-1]
     before, after = np.interp(np.log([end / 1.5, end]), np.log(times), np.log(values))
     return float((after - before) / np.log(1.5))
 
 
-def decay_rates(times: Array, values: Array) -> tuple[float, float]:
+def decay_rates(times: Numbers, values: Numbers) -> tuple[float, float]:
     """`-d log L/dt` from `BEGIN` to the end or to rounding, in two parts that fall by equal factors.
 
     Exponential decay has equal rates in both; a power law, an ever smaller one. nan if L does not fall a decade.

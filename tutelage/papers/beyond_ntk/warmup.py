@@ -11,20 +11,19 @@ the orders from 4 on; they are weaker by a factor of order d.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.constants import B0, B2
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-
-Array = NDArray[np.floating]
 
 RTOL, ATOL = 1e-10, 1e-13
 """Of the solver, on `log q`: absolute errors of the logarithm are relative errors of q."""
 
 
-def spaced(dim: int, ratio: float) -> Array:
+def spaced(dim: int, ratio: float) -> Numbers:
     """Evenly spaced teacher weights, the largest `ratio` times the smallest, that add up to 1."""
     return BeyondNtkSettings(dim=dim, kappa=ratio).teacher_weights
 
@@ -38,11 +37,11 @@ def spread(weights: ArrayLike) -> float:
 class Excess(NamedTuple):
     """What orders 0 and 2 still have to learn (before Lemma A.2); `zero` has a sign, the others are at least 0."""
 
-    zero: Array
+    zero: Numbers
     """Delta = b_0 (sum q - 1)."""
-    plus: Array
+    plus: Numbers
     """delta_+ = b_2 max [q_i - a_i]^+."""
-    minus: Array
+    minus: Numbers
     """delta_- = b_2 max [a_i - q_i]^+."""
 
 
@@ -61,13 +60,13 @@ def excess(moments: ArrayLike, weights: ArrayLike) -> Excess:
     return Excess(B0 * (q.sum(-1) - a.sum()), np.maximum(over[0], 0.0), np.maximum(over[1], 0.0))
 
 
-def pull(moments: ArrayLike, weights: ArrayLike) -> Array:
+def pull(moments: ArrayLike, weights: ArrayLike) -> Numbers:
     """`Delta + delta_i`: a neuron's coordinate i shrinks at this rate (Eq. 3.2)."""
     q, a = np.asarray(moments, float), np.asarray(weights, float)
     return B0 * (q.sum(-1, keepdims=True) - a.sum()) + B2 * (q - a)
 
 
-def flow(start: ArrayLike, weights: ArrayLike, times: ArrayLike) -> Array:
+def flow(start: ArrayLike, weights: ArrayLike, times: ArrayLike) -> Numbers:
     """Moments (time, d) of the flow from `start` at time 0, by an implicit solver on their logarithms.
 
     ```python
@@ -80,10 +79,10 @@ def flow(start: ArrayLike, weights: ArrayLike, times: ArrayLike) -> Array:
     q, a = _paired(start, weights)
     times = np.asarray(times, float)
 
-    def velocity(_: float, logs: Array) -> Array:
+    def velocity(_: float, logs: Numbers) -> Numbers:
         return -2 * pull(np.exp(logs), a)
 
-    def slope(_: float, logs: Array) -> Array:
+    def slope(_: float, logs: Numbers) -> Numbers:
         moments = np.exp(logs)
         return -2 * (B0 * np.broadcast_to(moments, (len(a), len(a))) + B2 * np.diag(moments))
 
@@ -92,7 +91,7 @@ def flow(start: ArrayLike, weights: ArrayLike, times: ArrayLike) -> Array:
     return np.exp(found.y.T)
 
 
-def descent(start: ArrayLike, weights: ArrayLike, step: float, steps: int) -> Array:
+def descent(start: ArrayLike, weights: ArrayLike, step: float, steps: int) -> Numbers:
     """Moments (steps + 1, d) of gradient descent: `q_i <- q_i (1 - eta [Delta + delta_i])^2`."""
     q, a = _paired(start, weights)
     path = [q]
@@ -102,7 +101,7 @@ def descent(start: ArrayLike, weights: ArrayLike, step: float, steps: int) -> Ar
     return np.stack(path)
 
 
-def carried(neurons: ArrayLike, start: ArrayLike, moments: ArrayLike) -> Array:
+def carried(neurons: ArrayLike, start: ArrayLike, moments: ArrayLike) -> Numbers:
     """Neurons (n, d) taken along from moments `start` to `moments`: `v_i^2/q_i` is conserved.
 
     At the fixed point q = a, from q(0) = 1/d, this is `v_i(T_1) = sqrt(a_i d) v_i(0)`; Claim A.2 prints the factor of
@@ -111,7 +110,7 @@ def carried(neurons: ArrayLike, start: ArrayLike, moments: ArrayLike) -> Array:
     return np.asarray(neurons, float) * np.sqrt(np.asarray(moments, float) / np.asarray(start, float))
 
 
-def spectrum(weights: ArrayLike) -> Array:
+def spectrum(weights: ArrayLike) -> Numbers:
     """The rates at which the moments approach `a`, in rising order: d - 1 near `2 b_2 a_i`, one near `2 b_0`.
 
     ```python
@@ -149,7 +148,7 @@ def largest_first_step(total: float, dim: int) -> float:
     return 2 / ((B0 + B2 / dim) * (total - 1))
 
 
-def _paired(start: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+def _paired(start: ArrayLike, weights: ArrayLike) -> tuple[Numbers, Numbers]:
     a = np.asarray(weights, float)
     q = np.asarray(start, float)
     if q.ndim > 1 or np.any(q <= 0):

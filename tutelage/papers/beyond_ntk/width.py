@@ -15,10 +15,11 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage.analysis import lines
 from tutelage.oracle.geometry import rows
 from tutelage.papers.beyond_ntk import orbits, powers
 from tutelage.papers.beyond_ntk.constants import B2, plateau
-from tutelage.papers.beyond_ntk.field import Numbers, Vectors, loss, pull
+from tutelage.papers.beyond_ntk.field import PerRow, Vectors, loss, pull
 
 Networks = Float[Array, "network unit dim"]
 Numeric = NDArray[np.floating]
@@ -67,12 +68,12 @@ class Comparison:
     @property
     def slopes(self) -> Numeric:
         """The exponent of the mean of `|xi|^2` in m, at each time after 0."""
-        return np.polyfit(np.log(self.widths), np.log(self.mean[:, 1:]), 1)[0]
+        return lines.exponent(self.widths, self.mean[:, 1:])
 
     def growth(self, begin: float, end: float) -> Numeric:
         """The rate of exponential growth of the mean of `|xi|^2` between two times, by width."""
         pick = (self.times >= begin) & (self.times <= end)
-        return np.polyfit(self.times[pick], np.log(self.mean[:, pick]).T, 1)[0]
+        return lines.slope(self.times[pick], np.log(self.mean[:, pick]).T)
 
 
 def expected_error(dim: int, time: ArrayLike) -> Numeric:
@@ -125,7 +126,7 @@ def compare(dim: int, widths: tuple[int, ...], base: int, times: tuple[float, ..
 
 
 @jax.jit
-def _losses(batch: Networks, a: Numbers) -> Float[Array, " network"]:
+def _losses(batch: Networks, a: PerRow) -> Float[Array, " network"]:
     masses = jnp.full(batch.shape[1], 1 / batch.shape[1])
     return jax.lax.map(lambda one: loss(one, masses, a), batch)
 
@@ -141,7 +142,7 @@ def _advance(batch, a, step, count):
     return jax.lax.fori_loop(0, count, lambda _, now: now - step * jax.lax.map(force, now), batch)
 
 
-def networks(batch: Networks, teacher_weights: Numbers, *, step: float, times: Sequence[float]) -> Numeric:
+def networks(batch: Networks, teacher_weights: PerRow, *, step: float, times: Sequence[float]) -> Numeric:
     """Descent of networks with units |z|, each by itself: (time, network, unit, dim) at `times`."""
     found = []
     for count in powers.segments(times, step):

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.both_layers.landscape import Kind
-
-Array = NDArray[np.floating]
 
 GRADIENT = 1e-8
 LOSS = 1e-12
@@ -47,7 +46,7 @@ def classify(second: ArrayLike, first: ArrayLike, target: ArrayLike, *, loss: fl
     return _one_sided(second, first, target / size, active)
 
 
-def _one_sided(second: Array, first: Array, direction: Array, active: NDArray[np.bool_]) -> Kind:
+def _one_sided(second: Numbers, first: Numbers, direction: Numbers, active: NDArray[np.bool_]) -> Kind:
     along = first[active] @ direction
     across = np.linalg.norm(first[active] - np.outer(along, direction), axis=1)
     side = np.sign(along)

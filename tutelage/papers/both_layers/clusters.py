@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Lines:
     """`label` of each neuron; `imbalance` of each line, |sum of V_i |w_i||, which vanishes at every global minimum."""
 
     label: NDArray[np.integer]
-    imbalance: Array
+    imbalance: Numbers
 
     def __len__(self) -> int:
         return len(self.imbalance)
@@ -42,7 +42,7 @@ def find_lines(second: ArrayLike, first: ArrayLike, angle: float = 1e-3) -> Line
     return Lines(label, np.linalg.norm(sums, axis=1))
 
 
-def side_sums(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
+def side_sums(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Numbers, Numbers]:
     """P and Q: sums of V_i w_i^T over neurons with w_i.a > 0, and with w_i.a < 0 (one output; leading axes allowed).
 
     At every global minimum on the target line both equal a; sums grouped by the sign of v_i need not.

@@ -7,13 +7,12 @@ lower bound; in the plane it can be enumerated.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
-def mean_moment(w: Array, other: Array) -> Array:
+def mean_moment(w: Numbers, other: Numbers) -> Numbers:
     """E M(w,w') = ((pi - theta) I + sin(theta)(b b^T - c c^T)) / (2 pi), b and c the unit sum and difference (A.3.3).
 
     ```python
@@ -34,7 +33,7 @@ def mean_moment(w: Array, other: Array) -> Array:
     return result / (2 * np.pi)
 
 
-def deviation(x: Array, w: Array, other: Array) -> Array:
+def deviation(x: Numbers, w: Numbers, other: Numbers) -> Numbers:
     """M(w,w') - E M(w,w') on the sample `x` (n, d).
 
     ```python
@@ -50,7 +49,7 @@ def deviation(x: Array, w: Array, other: Array) -> Array:
     return kept.T @ kept / len(x) - mean_moment(w, other)
 
 
-def deviation_norm(x: Array, w: Array, other: Array) -> float:
+def deviation_norm(x: Numbers, w: Numbers, other: Numbers) -> float:
     """Its spectral norm.
 
     ```python
@@ -69,13 +68,13 @@ class Supremum:
     """The largest deviation found, where, and the largest among random directions for comparison."""
 
     value: float
-    w: Array
-    other: Array
+    w: Numbers
+    other: Numbers
     random: float
 
 
 def search_supremum(
-    x: Array, *, rng: np.random.Generator, restarts: int = 9, ascents: int = 60, perturbations: int = 250
+    x: Numbers, *, rng: np.random.Generator, restarts: int = 9, ascents: int = 60, perturbations: int = 250
 ) -> Supremum:
     """A lower bound of S by restarts of smoothed ascent and random polish; a third of them keep w' = w.
 
@@ -102,7 +101,9 @@ def search_supremum(
     return Supremum(*best, random)
 
 
-def _ascend(x: Array, state: tuple[float, Array, Array], tied: bool, count: int) -> tuple[float, Array, Array]:
+def _ascend(
+    x: Numbers, state: tuple[float, Numbers, Numbers], tied: bool, count: int
+) -> tuple[float, Numbers, Numbers]:
     """Ascent of sign * u^T(M - EM)u, u the leading eigenvector, with indicators smoothed by logistic functions."""
     value, w, other = state
     for it in range(count):
@@ -119,7 +120,9 @@ def _ascend(x: Array, state: tuple[float, Array, Array], tied: bool, count: int)
     return value, w, other
 
 
-def _smoothed_slopes(x: Array, w: Array, other: Array, u: Array, sharpness: float, tied: bool) -> tuple[Array, Array]:
+def _smoothed_slopes(
+    x: Numbers, w: Numbers, other: Numbers, u: Numbers, sharpness: float, tied: bool
+) -> tuple[Numbers, Numbers]:
     """Derivatives in w and w' of u^T(M - EM)u."""
     on, off = expit(sharpness * (x @ w)), expit(sharpness * (x @ other))
     weight = (x @ u) ** 2 * sharpness / len(x)
@@ -136,8 +139,8 @@ def _smoothed_slopes(x: Array, w: Array, other: Array, u: Array, sharpness: floa
 
 
 def _polish(
-    x: Array, state: tuple[float, Array, Array], tied: bool, count: int, rng: np.random.Generator
-) -> tuple[float, Array, Array]:
+    x: Numbers, state: tuple[float, Numbers, Numbers], tied: bool, count: int, rng: np.random.Generator
+) -> tuple[float, Numbers, Numbers]:
     """Random tangent steps of adaptive length, kept when the true norm rises."""
     value, w, other = state
     scale = 0.3
@@ -152,12 +155,12 @@ def _polish(
     return value, w, other
 
 
-def _unit(vector: Array) -> Array:
+def _unit(vector: Numbers) -> Numbers:
     norm = np.linalg.norm(vector)
     return vector / norm if norm > 0 else vector
 
 
-def enumerate_plane(x: Array) -> float:
+def enumerate_plane(x: Numbers) -> float:
     """S in the plane, at both sides of every edge of every cell on which the indicators are constant.
 
     Within a cell M is constant and E M moves smoothly, so only a little of the supremum can be missed.
@@ -179,7 +182,7 @@ def enumerate_plane(x: Array) -> float:
     return float(np.max(_planar_norm(moments - _planar_mean(angles))))
 
 
-def _planar_mean(angles: Array) -> Array:
+def _planar_mean(angles: Numbers) -> Numbers:
     """Entries (xx, xy, yy) of E M for all pairs of planar directions."""
     difference = angles[:, None] - angles[None]
     theta = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
@@ -192,7 +195,7 @@ def _planar_mean(angles: Array) -> Array:
     return part / (2 * np.pi)
 
 
-def _planar_norm(entries: Array) -> Array:
+def _planar_norm(entries: Numbers) -> Numbers:
     """Spectral norm of symmetric 2x2 matrices given as (xx, xy, yy)."""
     xx, xy, yy = entries
     return np.abs(xx + yy) / 2 + np.hypot((xx - yy) / 2, xy)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.landscape import Levels, search
 from tutelage.dynamics.record import Record, Stop
 from tutelage.oracle.empirical import EmpiricalOracle
@@ -27,8 +28,6 @@ from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 from tutelage.papers.paper import Size
 from tutelage.trajectory.result import Run
 from tutelage.verbs import descend
-
-Array = NDArray[np.floating]
 
 STEP = 0.1
 SMALL = 1e-8
@@ -88,12 +87,12 @@ FULL = Sizes(
 class Trials:
     """Many small starts and where they ended (one output): weights (trial, k), (trial, k, n)."""
 
-    start_second: Array
-    start_first: Array
-    final_second: Array
-    final_first: Array
-    loss: Array
-    target: Array
+    start_second: Numbers
+    start_first: Numbers
+    final_second: Numbers
+    final_first: Numbers
+    loss: Numbers
+    target: Numbers
 
     @property
     def success(self) -> NDArray[np.bool_]:
@@ -104,12 +103,12 @@ class Trials:
 class Outputs:
     """Runs with several outputs at one step size: weights (seed, k, r), (seed, k, n)."""
 
-    start_second: Array
-    start_first: Array
-    final_second: Array
-    final_first: Array
-    loss: Array
-    target: Array
+    start_second: Numbers
+    start_first: Numbers
+    final_second: Numbers
+    final_first: Numbers
+    loss: Numbers
+    target: Numbers
     step: float
 
 
@@ -119,7 +118,7 @@ class Sampled:
 
     ratio: int
     course: Course
-    inputs: Array
+    inputs: Numbers
     suprema: tuple[Supremum, ...]
 
 
@@ -144,32 +143,32 @@ class Evidence:
 
     # Values at single networks, evaluated in batches of two sizes only, so that little is compiled.
 
-    def losses(self, second: Array, first: Array, target: Array) -> Array:
+    def losses(self, second: Numbers, first: Numbers, target: Numbers) -> Numbers:
         """Losses of networks second (N, k, r), first (N, k, n) for target (r, n)."""
         return _in_batches(batch.losses, second, first, target)
 
-    def gradients(self, second: Array, first: Array, target: Array) -> tuple[Array, Array]:
+    def gradients(self, second: Numbers, first: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
         """Their gradients, in the second and in the first layer."""
         slope = _in_batches(batch.gradients, second, first, target)
         return slope.second, slope.first
 
-    def hessians(self, second: Array, first: Array, target: Array) -> Array:
+    def hessians(self, second: Numbers, first: Numbers, target: Numbers) -> Numbers:
         """Their Hessians (N, P, P)."""
         return _in_batches(batch.hessians, second, first, target, SMALL_BATCH)
 
-    def sample_gradients(self, x: Array, y: Array, second: Array, first: Array) -> tuple[Array, Array]:
+    def sample_gradients(self, x: Numbers, y: Numbers, second: Numbers, first: Numbers) -> tuple[Numbers, Numbers]:
         """Gradients of the empirical loss on data x (n, d), y (n, r)."""
         slope = batch.sample_gradients(jnp.asarray(x), jnp.asarray(y), batch.network(second, first))
         return _numpy(slope.second), _numpy(slope.first)
 
-    def slopes(self, states: TwoNeurons) -> tuple[Array, Array]:
+    def slopes(self, states: TwoNeurons) -> tuple[Numbers, Numbers]:
         """Population gradients of two-neuron states of any leading shape: in v (..., 2) and W (..., 2, n)."""
         second, first = states.second.reshape(-1, 2, 1), states.first.reshape(-1, *states.first.shape[-2:])
         in_second, in_first = self.gradients(second, widen(first), widen(states.target[None]))
         kept = in_first[..., : first.shape[-1]]
         return in_second.reshape(states.second.shape), kept.reshape(states.first.shape)
 
-    def values(self, states: TwoNeurons) -> Array:
+    def values(self, states: TwoNeurons) -> Numbers:
         """Population losses of two-neuron states."""
         second, first = states.second.reshape(-1, 2, 1), states.first.reshape(-1, *states.first.shape[-2:])
         return self.losses(second, widen(first), widen(states.target[None])).reshape(states.second.shape[:-1])
@@ -197,7 +196,7 @@ class Evidence:
         return self.course(1e-4, step=0.01, steps=2800, stride=4)
 
     def from_point(
-        self, second: Array, first: Array, *, step: float, steps: int, stride: int = 1, fixed: bool = False
+        self, second: Numbers, first: Numbers, *, step: float, steps: int, stride: int = 1, fixed: bool = False
     ) -> Course:
         """One run of two neurons from given weights (2,), (2, 3); `fixed` holds the outgoing weights."""
         chosen = BothLayersSettings(dim=3, second=tuple(np.ravel(second)), first=tuple(map(tuple, np.asarray(first))))
@@ -280,7 +279,7 @@ class Evidence:
         )  # fmt: skip
 
     @cached_property
-    def short_of_one(self) -> Array:
+    def short_of_one(self) -> Numbers:
         """Final losses of k = 2r - 1 neurons with r = 3 outputs, one too few for three pairs."""
         dim = max(self.settings.dim, 9)
         chosen = BothLayersSettings(dim=dim, width=5, outputs=3, init="xavier", scale=SMALL)
@@ -363,17 +362,17 @@ def _course(run: Run, step: float, scale: float) -> Course:
     return Course(states, data["loss"].values, data["step"].values, step, scale)
 
 
-def _numpy(value: Any) -> Array:
+def _numpy(value: Any) -> Numbers:
     return np.asarray(value)
 
 
-def widen(rows: Array) -> Array:
+def widen(rows: Numbers) -> Numbers:
     """Zero columns up to FRAME: nothing changes, and one compiled function serves every frame."""
     missing = FRAME - rows.shape[-1]
     return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing > 0 else rows
 
 
-def _in_batches(function: Callable, second: Array, first: Array, target: Array, most: int = LARGE_BATCH) -> Any:
+def _in_batches(function: Callable, second: Numbers, first: Numbers, target: Numbers, most: int = LARGE_BATCH) -> Any:
     """Evaluate in batches of SMALL_BATCH or LARGE_BATCH networks, the last one padded by repetition."""
     size = SMALL_BATCH if len(first) <= SMALL_BATCH else most
     count = -(-len(first) // size) * size

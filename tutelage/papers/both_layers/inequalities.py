@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
+from tutelage._types import Numbers
 from tutelage.papers.both_layers.constants import C_MAX_SQUARED, C_MIN_SQUARED, LOSS_LOWER, PL, smoothness
 
-Array = NDArray[np.floating]
 
-
-def pl_slack(theta: ArrayLike, rho: ArrayLike = 1.0, alpha: float = PL) -> Array:
+def pl_slack(theta: ArrayLike, rho: ArrayLike = 1.0, alpha: float = PL) -> Numbers:
     """min over a of (|grad_W L|^2 - alpha L) / |w_2|^2 at v = (1,-1): the function of Figure 4 (B.2).
 
     Lemma 8 says that it is not negative for theta >= pi/2. (The caption divides by |w_2|; it must be |w_2|^2.)
@@ -35,7 +34,7 @@ def pl_slack(theta: ArrayLike, rho: ArrayLike = 1.0, alpha: float = PL) -> Array
     return even * (rho**2 + 1) + cross * rho
 
 
-def pl_curvature(theta: ArrayLike, alpha: float = PL) -> Array:
+def pl_curvature(theta: ArrayLike, alpha: float = PL) -> Numbers:
     """The coefficient of rho^2 + 1 in `pl_slack`: where it is positive, rho = 1 is the worst case.
 
     ```python
@@ -49,7 +48,7 @@ def pl_curvature(theta: ArrayLike, alpha: float = PL) -> Array:
     return _pl_coefficients(np.asarray(theta, float), alpha)[0]
 
 
-def _pl_coefficients(theta: Array, alpha: float) -> tuple[Array, Array]:
+def _pl_coefficients(theta: Numbers, alpha: float) -> tuple[Numbers, Numbers]:
     rest, sine, cosine = math.pi - theta, np.sin(theta), np.cos(theta)
     # |grad|^2 - alpha L is (1-alpha)/2 |a|^2 + b.a + c: completing the square in a leaves c - |b|^2 / (2(1-alpha)).
     own, other = rest / math.pi + 1 - alpha, sine / math.pi
@@ -60,7 +59,7 @@ def _pl_coefficients(theta: Array, alpha: float) -> tuple[Array, Array]:
     return even, cross
 
 
-def worst_target(theta: ArrayLike, rho: ArrayLike, alpha: float = PL) -> Array:
+def worst_target(theta: ArrayLike, rho: ArrayLike, alpha: float = PL) -> Numbers:
     """The target at which `pl_slack` is attained, (..., 2), for w_1 = (rho, 0) and w_2 = (cos theta, sin theta).
 
     ```python
@@ -104,7 +103,7 @@ def sharp_pl() -> float:
     return float(brentq(lambda alpha: pl_slack(math.pi / 2, 1.0, alpha), 0.01, 0.5, xtol=1e-15))
 
 
-def loss_slack(theta: ArrayLike, constant: float = LOSS_LOWER) -> Array:
+def loss_slack(theta: ArrayLike, constant: float = LOSS_LOWER) -> Numbers:
     """min over a of (L - constant |h|^2) / |w_2|^2 at rho = 1: the function of Figure 5 (B.4, Lemma 13).
 
     ```python
@@ -132,7 +131,7 @@ def loss_root(constant: float = LOSS_LOWER) -> float:
     return float(brentq(lambda theta: loss_slack(theta, constant), 0.5, math.pi / 2, xtol=1e-14))
 
 
-def sharp_loss_lower(theta: ArrayLike) -> Array:
+def sharp_loss_lower(theta: ArrayLike) -> Numbers:
     """The largest c with c |h|^2 <= L at angle theta < pi; it increases from 0.09085 at pi/2 to 1/4 at pi.
 
     ```python
@@ -148,7 +147,7 @@ def sharp_loss_lower(theta: ArrayLike) -> Array:
     return top / (2 * math.pi * (1 + np.cos(theta)))
 
 
-def stationarity_gap(first: ArrayLike) -> Array:
+def stationarity_gap(first: ArrayLike) -> Numbers:
     """(theta - sin theta)/(2 pi) |w~_1 + w~_2| for w~_i = |v_i| w_i (..., 2, n), from the last display of D.1.
 
     A lower bound of the norm of the sum of the gradients in w~_1 and w~_2. It is positive unless theta = 0 or

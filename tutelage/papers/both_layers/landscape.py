@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.problem.networks import Weights
-
-Array = NDArray[np.floating]
 
 
 class Kind(enum.StrEnum):
@@ -37,9 +36,9 @@ class StationaryPoint:
     """
 
     kind: Kind
-    second: Array
-    first: Array
-    target: Array
+    second: Numbers
+    first: Numbers
+    target: Numbers
     level: float
     spectrum: tuple[tuple[float, int], ...] = ()
     nullity: int | None = None
@@ -49,12 +48,12 @@ class StationaryPoint:
         return Weights(jnp.asarray(self.first), jnp.asarray(self.second))
 
     @property
-    def eigenvalues(self) -> Array:
+    def eigenvalues(self) -> Numbers:
         """The spectrum written out and sorted."""
         return np.sort(np.concatenate([np.full(count, value) for value, count in self.spectrum]))
 
 
-def two_neurons(target: ArrayLike, c: float, v1: float = 1.0, v2: float = 1.0) -> tuple[Array, Array]:
+def two_neurons(target: ArrayLike, c: float, v1: float = 1.0, v2: float = 1.0) -> tuple[Numbers, Numbers]:
     """v_1 w_1 = (c+1) a, v_2 w_2 = c a for any c: stationary when c > 0 or c < -1 (Theorem 1), not between.
 
     ```python
@@ -103,7 +102,7 @@ def origin(target: ArrayLike, width: int = 2) -> StationaryPoint:
     )
 
 
-def on_the_line(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> tuple[Array, Array]:
+def on_the_line(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> tuple[Numbers, Numbers]:
     """Neurons on the target line with v_i w_i = share_i a; a positive share_i/v_i points w_i along +a.
 
     ```python
@@ -208,11 +207,11 @@ def paired_minimum(target: ArrayLike, basis: ArrayLike, scales: ArrayLike | None
     return StationaryPoint(Kind.GLOBAL, second, mirrored, target, 0.0, nullity=outputs**2 + outputs)
 
 
-def _side_spectrum(second: Array, first: Array) -> list[tuple[float, int]]:
+def _side_spectrum(second: Numbers, first: Numbers) -> list[tuple[float, int]]:
     """The non-zero eigenvalues that neurons on one side contribute: H = K^T K / 2 with K = [w_i.. | v_i I..]."""
     size = float(np.sum(second**2))
     return [(size / 2, first.shape[1] - 1), ((size + float(np.sum(first**2))) / 2, 1)]
 
 
-def _row(target: ArrayLike) -> Array:
+def _row(target: ArrayLike) -> Numbers:
     return np.asarray(target, float)[None]

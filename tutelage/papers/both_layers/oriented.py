@@ -9,11 +9,10 @@ With o_i = sign(w_i.a) nothing cancels near a minimum on the target line. A seco
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.papers.both_layers.slices import g
-
-Array = NDArray[np.floating]
 
 
 def oriented_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides: ArrayLike) -> float:
@@ -34,7 +33,9 @@ def oriented_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides:
     return float((np.sum((plus - target) ** 2) + np.sum((minus - target) ** 2)) / 4 + pairs / (4 * np.pi))
 
 
-def oriented_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides: ArrayLike) -> tuple[Array, Array]:
+def oriented_gradient(
+    second: ArrayLike, first: ArrayLike, target: ArrayLike, sides: ArrayLike
+) -> tuple[Numbers, Numbers]:
     """Its gradient in `second` and `first`, from G_i = (P or Q - A + (1/pi) sum_j |w_j| V_j e_ij^T)/2.
 
     ```python
@@ -56,7 +57,7 @@ def oriented_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike, si
     return in_second, in_first
 
 
-def _oriented(first: Array, sides: Array) -> tuple[Array, Array, Array]:
+def _oriented(first: Numbers, sides: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     norms = np.linalg.norm(first, axis=1)
     unit = first / norms[:, None]
     turned = unit * sides[:, None]
@@ -64,5 +65,5 @@ def _oriented(first: Array, sides: Array) -> tuple[Array, Array, Array]:
     return norms, unit, 2 * np.arctan2(apart, together)
 
 
-def _sums(second: Array, first: Array, sides: Array) -> tuple[Array, Array]:
+def _sums(second: Numbers, first: Numbers, sides: Numbers) -> tuple[Numbers, Numbers]:
     return second[sides > 0].T @ first[sides > 0], second[sides < 0].T @ first[sides < 0]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Pairing:
 
     partner: NDArray[np.integer]
     mutual: bool
-    first_angle: Array
-    second_angle: Array
-    first_gap: Array
-    second_gap: Array
+    first_angle: Numbers
+    second_angle: Numbers
+    first_gap: Numbers
+    second_gap: Numbers
     residual: float
 
 
@@ -55,6 +55,6 @@ def pair_up(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> Pairing:
     return Pairing(partner, mutual, angles[0], angles[1], gaps[0], gaps[1], float(residual))
 
 
-def _supplement(a: Array, b: Array) -> Array:
+def _supplement(a: Numbers, b: Numbers) -> Numbers:
     """pi minus the angle of unit rows, exact for nearly opposite ones."""
     return 2 * np.arctan2(np.linalg.norm(a + b, axis=1), np.linalg.norm(a - b, axis=1))

@@ -5,14 +5,14 @@ integrand is a trigonometric polynomial of degree two in phi, so Gauss-Legendre 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 NODES = 20
 
 
-def planar_nodes(first: ArrayLike) -> tuple[Array, Array]:
+def planar_nodes(first: ArrayLike) -> tuple[Numbers, Numbers]:
     """Directions (N, 2) and weights (N,): `sum weights * h(u) = E[h(x)]` for h of degree two with kinks of `first`.
 
     ```python
@@ -47,7 +47,7 @@ def planar_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> float
     return float(np.sum(weights * np.sum(residual**2, axis=1)) / 2)
 
 
-def planar_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
+def planar_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Numbers, Numbers]:
     """Its gradient in `second` and in `first`, Eqs. (11) and (12).
 
     ```python
@@ -64,7 +64,7 @@ def planar_gradient(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> t
     return by_second, pulled.T @ nodes
 
 
-def _residual(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Array, Array, Array]:
+def _residual(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> tuple[Numbers, Numbers, Numbers]:
     nodes, weights = planar_nodes(first)
     output = np.maximum(nodes @ np.asarray(first, float).T, 0) @ np.asarray(second, float)
     return output - nodes @ np.asarray(target, float).T, nodes, weights

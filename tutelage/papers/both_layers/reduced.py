@@ -6,14 +6,13 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.papers.both_layers.constants import C8, C9
 
-Array = NDArray[np.floating]
 
-
-def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Array, Array]:
+def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Numbers, Numbers]:
     """|v| and |w| at the end of a run of one neuron a side whose imbalance |w|^2 - v^2 is kept: v|w| = |a|.
 
     They are 1 only for balanced weights and |a| = 1.
@@ -34,7 +33,7 @@ def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Array, Array
     return np.where(imbalance > 0, smaller, larger), np.where(imbalance > 0, larger, smaller)
 
 
-def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0) -> Array:
+def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0) -> Numbers:
     """`z <- z (1 + (mu/2)(|a| - z^2))`, from `start` (any shape): values at 0..steps along a new first axis.
 
     ```python
@@ -51,7 +50,7 @@ def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0
     return values
 
 
-def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Array:
+def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Numbers:
     """z(t) of gradient flow, t = mu tau: z^2 = |a| / (1 + (|a|/z0^2 - 1) e^{-|a|t}).
 
     ```python
@@ -65,7 +64,7 @@ def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Array:
     return np.sqrt(target / (1 + (target / start**2 - 1) * np.exp(-target * time)))
 
 
-def scalar_loss(z: ArrayLike, target: float = 1.0) -> Array:
+def scalar_loss(z: ArrayLike, target: float = 1.0) -> Numbers:
     """The loss 1/4 sum_i (|a| - z_i^2)^2 of one balanced neuron a side (last axis).
 
     ```python
@@ -78,7 +77,7 @@ def scalar_loss(z: ArrayLike, target: float = 1.0) -> Array:
     return np.sum((target - np.asarray(z, float) ** 2) ** 2, axis=-1) / 4
 
 
-def local_rates(second: ArrayLike, first_norm: ArrayLike, *, step: float) -> tuple[Array, Array]:
+def local_rates(second: ArrayLike, first_norm: ArrayLike, *, step: float) -> tuple[Numbers, Numbers]:
     """Factors a step at the optimum (k = 2) by which v_i w_i -+ a shrinks across and along the target.
 
     ```python
@@ -121,7 +120,7 @@ def paper_growth_steps(step: float, scale: float, target: float = 1.0) -> int:
 
 def rescaled(
     second: ArrayLike, first: ArrayLike, target: ArrayLike, step: float, factor: float
-) -> tuple[Array, Array, Array, float]:
+) -> tuple[Numbers, Numbers, Numbers, float]:
     """(V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to trajectories: so |a| = 1 is no loss.
 
     ```python

@@ -1,13 +1,12 @@
 """The parameters of the paper's experiments, with its symbols and values."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import pydantic
 from pydantic import Field
 
+from tutelage.papers.fields import Positive
 from tutelage.papers.recipe import Settings
-
-Positive = Annotated[float, Field(gt=0)]
 
 
 class BothLayersSettings(Settings):

@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.floating]
+from tutelage._types import Numbers
 
 
-def line_slice(alpha1: ArrayLike, alpha2: ArrayLike) -> Array:
+def line_slice(alpha1: ArrayLike, alpha2: ArrayLike) -> Numbers:
     """L/|a|^2 for v = (1,-1), w_i = alpha_i a: the surface of Figure 1(c).
 
     ```python
@@ -24,7 +24,7 @@ def line_slice(alpha1: ArrayLike, alpha2: ArrayLike) -> Array:
     return np.where(x * y <= 0, apart, together)
 
 
-def g(psi: ArrayLike) -> Array:
+def g(psi: ArrayLike) -> Numbers:
     """sin psi - psi cos psi, without cancellation (psi^3/3 for small psi).
 
     ```python
@@ -40,7 +40,7 @@ def g(psi: ArrayLike) -> Array:
     return np.where(np.abs(psi) < 0.5, psi**3 / 3 * series, np.sin(psi) - psi * np.cos(psi))
 
 
-def valley_loss(first: ArrayLike, target: ArrayLike, *, same_sign: bool = False) -> Array:
+def valley_loss(first: ArrayLike, target: ArrayLike, *, same_sign: bool = False) -> Numbers:
     """The loss where effective weights w~_i = |v_i| w_i (..., 2, n) satisfy w~_1 - w~_2 = a, or w~_1 + w~_2 = a.
 
     Opposite signs of v: |a|^2/4 - |w~_1||w~_2| g(theta)/(2 pi), downhill from the saddles. Same signs: with +, uphill.

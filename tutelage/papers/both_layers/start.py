@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.both_layers.constants import C4, C7
-
-Array = NDArray[np.floating]
 
 
 def linear_start(
     second: ArrayLike, first: ArrayLike, target: ArrayLike, *, step: float, tau: float, log_scale: float = 0.0
-) -> tuple[Array, Array]:
+) -> tuple[Numbers, Numbers]:
     """Both layers after `tau` steps of the linearised dynamics, from `second` (k, r) and `first` (k, n).
 
     The start may be far below double range: it is `exp(log_scale)` times the given weights, and only the result has to
@@ -45,7 +44,7 @@ def linear_start(
 
 def warm_start(
     second: ArrayLike, first: ArrayLike, target: ArrayLike, *, step: float, log_scale: float = 0.0, size: float = 1e-5
-) -> tuple[int, Array, Array]:
+) -> tuple[int, Numbers, Numbers]:
     """Skip the linear part of a run: the number of steps until the largest mode reaches `size`, and the weights there.
 
     The error left out is of relative order `size`^2 / |a|.
@@ -71,10 +70,10 @@ class LogState:
     `side` is the sign of v; `angle` that of w_i to `side` times a; `log_imbalance` bounds ln||w|^2 - v^2|.
     """
 
-    side: Array
-    angle: Array
-    log_second: Array
-    log_imbalance: Array
+    side: Numbers
+    angle: Numbers
+    log_second: Numbers
+    log_imbalance: Numbers
 
 
 def logarithmic_start(
@@ -106,7 +105,7 @@ def logarithmic_start(
         return LogState(np.sign(v), angle, log_scale + growth + np.log(np.abs(v)), imbalance)
 
 
-def growing_modes(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> Array:
+def growing_modes(second: ArrayLike, first: ArrayLike, target: ArrayLike) -> Numbers:
     """V_i + (A w_i) scaled by A's singular values, in A's output basis; for one output v_i + a.w_i/|a|.
 
     Leading axes of `second` (..., k, r) and `first` (..., k, n) are allowed; r = 1 may be left out of `second`.

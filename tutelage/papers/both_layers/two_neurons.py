@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.angles import angle_between
 from tutelage.papers.both_layers.constants import C4, C7
 
-Array = NDArray[np.floating]
 SIDES = np.array([1.0, -1.0])
 
 
@@ -30,66 +30,66 @@ class TwoNeurons:
     ```
     """
 
-    second: Array
-    first: Array
-    target: Array
+    second: Numbers
+    first: Numbers
+    target: Numbers
 
     @property
     def size(self) -> float:
         return float(np.linalg.norm(self.target))
 
     @cached_property
-    def magnitudes(self) -> Array:
+    def magnitudes(self) -> Numbers:
         """v_1, v_2 of the paper; a negative value means that the neuron has changed its sign."""
         return self.second * SIDES
 
     @cached_property
-    def norms(self) -> Array:
+    def norms(self) -> Numbers:
         """|w_1|, |w_2|."""
         return np.linalg.norm(self.first, axis=-1)
 
     @cached_property
-    def along(self) -> Array:
+    def along(self) -> Numbers:
         """Components of w_1 along a and of w_2 along -a."""
         return self.first @ self.target / self.size * SIDES
 
     @cached_property
-    def across(self) -> Array:
+    def across(self) -> Numbers:
         """Norms of the components of w_i across the target."""
         direction = self.target / self.size
         return np.linalg.norm(self.first - (self.along * SIDES)[..., None] * direction, axis=-1)
 
     @cached_property
-    def angles(self) -> Array:
+    def angles(self) -> Numbers:
         """theta_1 = angle(w_1, a), theta_2 = angle(w_2, -a)."""
         return np.arctan2(self.across, self.along)
 
     @cached_property
-    def angle(self) -> Array:
+    def angle(self) -> Numbers:
         """theta, the angle of w_1 and w_2."""
         return angle_between(self.first[..., 0, :], self.first[..., 1, :])
 
     @cached_property
-    def misfit(self) -> Array:
+    def misfit(self) -> Numbers:
         """h_1 = v_1 w_1 - a and -h_2 = -(v_2 w_2 + a), both as second_i w_i - a."""
         return self.second[..., None] * self.first - self.target
 
     @cached_property
-    def error(self) -> Array:
+    def error(self) -> Numbers:
         """|h_1|, |h_2|."""
         return np.linalg.norm(self.misfit, axis=-1)
 
     @cached_property
-    def error_squared(self) -> Array:
+    def error_squared(self) -> Numbers:
         """|h_1|^2 + |h_2|^2 = |diag(v) W - W*|_F^2."""
         return np.sum(self.error**2, axis=-1)
 
     @cached_property
-    def imbalance(self) -> Array:
+    def imbalance(self) -> Numbers:
         """b_i = |w_i|^2 - v_i^2, as a product so that nearly balanced layers are resolved."""
         return (self.norms - np.abs(self.second)) * (self.norms + np.abs(self.second))
 
-    def drift(self, in_second: Array, in_first: Array, step: float) -> Array:
+    def drift(self, in_second: Numbers, in_first: Numbers, step: float) -> Numbers:
         """b_i(tau+1) - b_i(tau) = mu^2 (|grad_{w_i}|^2 - |grad_{v_i}|^2), not by differencing b (Section 5.2)."""
         return step**2 * (np.sum(in_first**2, axis=-1) - in_second**2)
 
@@ -99,8 +99,8 @@ class Course:
     """Runs of two neurons: states (seed, time, ...), loss (seed, time), update numbers `tau` (time,)."""
 
     states: TwoNeurons
-    loss: Array
-    tau: Array
+    loss: Numbers
+    tau: Numbers
     step: float
     scale: float
 

@@ -1,12 +1,8 @@
 """A mixture of experts that finds the clusters of its inputs, in four phases, and a vanilla network that does not."""
 
-from tutelage.papers.cluster_moe.claims import CLAIMS
-from tutelage.papers.cluster_moe.evidence import Evidence
-from tutelage.papers.cluster_moe.figures import FIGURES
 from tutelage.papers.cluster_moe.presets import PRESETS
 from tutelage.papers.cluster_moe.recipe import RECIPE
-from tutelage.papers.cluster_moe.sweeps import DIAGRAMS, MEASURES
-from tutelage.papers.paper import Paper
+from tutelage.papers.paper import Deferred, Paper, deferred
 
 PAPER = Paper(
     name="cluster_moe",
@@ -17,11 +13,11 @@ PAPER = Paper(
     "router learns who knows which cluster, experts learn what they are sent, and a second layer is fitted. A vanilla "
     "network on the same samples learns the local tasks and misses the global one.",
     recipe=RECIPE,
-    evidence=Evidence,
-    claims=CLAIMS,
-    figures=FIGURES,
-    measures=MEASURES,
-    diagrams=DIAGRAMS,
+    evidence=deferred(f"{__name__}.evidence", "Evidence"),
+    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
+    figures=Deferred(f"{__name__}.figures", "FIGURES"),
+    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
+    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
     aliases={"d": "dim", "rho": "radius", "M": "experts", "J": "width", "C_b": "ridge_bias"},
     presets=PRESETS,
 )

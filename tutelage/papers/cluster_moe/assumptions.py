@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.oracle.kernels import shifted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import begun, coefficients, race
@@ -191,7 +192,7 @@ def sign_conditions(settings: ClusterMoeSettings, neurons: int, seed: int = 0) -
     return tuple(found)
 
 
-def compatible(alpha: NDArray[np.float64], task: NDArray[np.float64], exponent: int) -> NDArray[np.bool_]:
+def compatible(alpha: Numbers, task: Numbers, exponent: int) -> NDArray[np.bool_]:
     """A.3: `alpha_i task_i >= 0` at the lowest order k and `> 0` above, wherever the task has an order."""
     orders = np.flatnonzero(task)
     product = alpha[..., orders] * task[orders]

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.neuron_flow import flow_overlaps
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import passing, population
@@ -84,7 +85,7 @@ def _one(settings: ClusterMoeSettings, seed: int, records: int) -> xr.Dataset:
     return data.assign(best=best_of(data["overlap"], problem))
 
 
-def drawn(problem: Clustered, law: Experts, draw: np.random.Generator) -> tuple[Units, NDArray[np.float64]]:
+def drawn(problem: Clustered, law: Experts, draw: np.random.Generator) -> tuple[Units, Numbers]:
     """Units, and unit rows in the frame: its own coordinates, then as many as the neurons span beyond."""
     units = law.units(draw)
     count, size = law.count * law.width, problem.frame.shape[1]
@@ -93,9 +94,7 @@ def drawn(problem: Clustered, law: Experts, draw: np.random.Generator) -> tuple[
     return units, rows.reshape(law.count, law.width, -1)
 
 
-def routed(
-    settings: ClusterMoeSettings, units: Units, rows: NDArray, overlaps: NDArray
-) -> tuple[Clustered, NDArray[np.float64]]:
+def routed(settings: ClusterMoeSettings, units: Units, rows: NDArray, overlaps: NDArray) -> tuple[Clustered, Numbers]:
     """The router of neurons that began at `rows` and now have these overlaps; and the problem in their coordinates."""
     problem = settings.problem()
     size, columns = problem.frame.shape[1], rows.shape[-1]
@@ -110,5 +109,5 @@ def routed(
     return shrunk, population(shrunk, units, now, step=settings.router_step)
 
 
-def _seen(problem: Clustered, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _seen(problem: Clustered, rows: Numbers) -> Numbers:
     return rows[..., : problem.frame.shape[1]] @ problem.frame.T

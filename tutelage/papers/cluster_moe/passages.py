@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 
+from tutelage._types import Numbers
 from tutelage.dynamics.neuron_sgd import in_basis, walk
 from tutelage.oracle.step_size import Balance
 from tutelage.papers.cluster_moe import races
@@ -19,8 +19,6 @@ from tutelage.papers.paper import Size
 from tutelage.problem.activations import activation
 from tutelage.problem.clusters import Clustered, Tasks, antipodal
 from tutelage.problem.units import Experts, Units
-
-Array = NDArray[np.float64]
 
 K = 4
 RATE = 0.5  # alpha_4 beta_4/C of the unit h_4
@@ -35,8 +33,8 @@ PATIENCE = 2.5  # times the predicted time, after which a neuron is given up
 class Passage(NamedTuple):
     """Samples to the two levels, of each neuron, infinite if not reached; and what the noiseless equation says."""
 
-    weak: Array
-    strong: Array
+    weak: Numbers
+    strong: Numbers
     foretold_weak: float
     foretold_strong: float
 

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.streams import Stream, stream
 from tutelage.oracle.routing import population
@@ -19,8 +20,6 @@ from tutelage.papers.paper import Size
 from tutelage.problem.outputs import outputs
 from tutelage.problem.routers import Top1
 from tutelage.problem.units import Units
-
-Array = NDArray[np.float64]
 
 DIM, KAPPA = 30, 0.9
 COUNTS: dict[Size, tuple[int, ...]] = {
@@ -36,14 +35,14 @@ _PHASE = 2
 
 
 @cache
-def expected() -> Array:
+def expected() -> Numbers:
     """The router after one step in expectation, (expert, dim)."""
     lab = planted(DIM, KAPPA)
     return population(lab.problem, lab.units, lab.first)
 
 
 @cache
-def one_step(samples: int, rao_blackwell: bool, seed: int, block: int = 0) -> Array:
+def one_step(samples: int, rao_blackwell: bool, seed: int, block: int = 0) -> Numbers:
     """The router after one step on a stretch of a stream; `block` numbers the stretches."""
     lab = planted(DIM, KAPPA)
     data = stream(lab.problem, seed, _PHASE)
@@ -55,8 +54,8 @@ def one_step(samples: int, rao_blackwell: bool, seed: int, block: int = 0) -> Ar
 class Misses(NamedTuple):
     """The root mean square of `|theta - expected|` over stretches, its standard error, and the number of stretches."""
 
-    value: Array
-    error: Array
+    value: Numbers
+    error: Numbers
     runs: NDArray[np.int64]
 
 
@@ -77,7 +76,7 @@ def misses(size: Size, rao_blackwell: bool) -> Misses:
 
 
 @cache
-def batch(samples: int) -> tuple[Array, Array, Array]:
+def batch(samples: int) -> tuple[Numbers, Numbers, Numbers]:
     """Inputs, labels, and what every expert says about them."""
     lab = planted(DIM, KAPPA)
     inputs, labels, said = _batch(stream(lab.problem, 0, _PHASE), lab.units, lab.first, samples)
@@ -85,7 +84,7 @@ def batch(samples: int) -> tuple[Array, Array, Array]:
 
 
 @eqx.filter_jit
-def _batch(data: Stream, units: Units, first: Array, samples: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _batch(data: Stream, units: Units, first: Numbers, samples: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     drawn = data.samples(0, samples)
     return drawn.inputs, drawn.labels, outputs(units, first, drawn.inputs)
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered, lowest
 from tutelage.problem.units import Units
 
-Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
@@ -52,7 +52,7 @@ def exponents(problem: Clustered) -> Exponents:
     return Exponents(seen, tasks, min((k for k in tasks if k), default=0))
 
 
-def rates(problem: Clustered, units: Units, overlaps: ArrayLike, served: ArrayLike | None = None) -> Array:
+def rates(problem: Clustered, units: Units, overlaps: ArrayLike, served: ArrayLike | None = None) -> Numbers:
     """`alpha_k(b + mu_c) beta_{c,k}/C` for the local tasks, then `sum_c s_c alpha_k(b + mu_c) gamma_k/C` (unit, task).
 
     `overlaps` are those with the frame, whose means shift the units. `served` as in `oracle.balance.Balance`.
@@ -62,7 +62,7 @@ def rates(problem: Clustered, units: Units, overlaps: ArrayLike, served: ArrayLi
     return np.asarray(oracle.rates(units, jnp.asarray(overlaps), _exponent(problem.teacher.exponent)))
 
 
-def scores(rates: ArrayLike, overlaps: ArrayLike, k: int) -> Array:
+def scores(rates: ArrayLike, overlaps: ArrayLike, k: int) -> Numbers:
     """`rate_i |o_i|^(k-2)`, whose largest wins, and 0 for an overlap that does not grow (unit, task).
 
     For odd k growth has the sign of the rate, whatever that of the overlap.
@@ -80,12 +80,12 @@ def scores(rates: ArrayLike, overlaps: ArrayLike, k: int) -> Array:
     return np.maximum(growth, 0.0) * np.abs(starts) ** (k - 2)
 
 
-def winner(scores: Array) -> Whole:
+def winner(scores: Numbers) -> Whole:
     """The task that wins, of each neuron; -1 if no overlap grows."""
     return np.where(scores.max(-1) > 0, scores.argmax(-1), -1)
 
 
-def escape_times(rates: ArrayLike, overlaps: ArrayLike, k: int, step: float, level: float) -> Array:
+def escape_times(rates: ArrayLike, overlaps: ArrayLike, k: int, step: float, level: float) -> Numbers:
     """Samples until each overlap has the size `level`, `(|o|^-(k-2) - level^-(k-2))/(step k (k-2) rate)` (unit, task).
 
     Infinite for an overlap that does not grow.
@@ -97,7 +97,7 @@ def escape_times(rates: ArrayLike, overlaps: ArrayLike, k: int, step: float, lev
         return np.where(pace > 0, left / (step * k * (k - 2) * pace), np.inf)
 
 
-def growth(start: float, rate: float, k: int, count: int, most: float = np.inf) -> Array:
+def growth(start: float, rate: float, k: int, count: int, most: float = np.inf) -> Numbers:
     """`A_{t+1} = A_t + rate A_t^(k-1)`, for `t < count` and as long as it is at most `most`."""
     values = [np.float64(start)]
     with np.errstate(over="ignore"):
@@ -106,7 +106,7 @@ def growth(start: float, rate: float, k: int, count: int, most: float = np.inf) 
     return np.array(values[:-1] if values[-1] > most else values)
 
 
-def power_growth(start: float, rate: float, k: int, times: ArrayLike) -> Array:
+def power_growth(start: float, rate: float, k: int, times: ArrayLike) -> Numbers:
     """`A_0 (1 - rate (k-2) A_0^(k-2) t)^(-1/(k-2))`, which solves `A' = rate A^(k-1)`; infinite after its blow-up.
 
     ```python
@@ -124,8 +124,8 @@ def power_growth(start: float, rate: float, k: int, times: ArrayLike) -> Array:
 class Bounds(NamedTuple):
     """Below and above a sequence."""
 
-    low: Array
-    high: Array
+    low: Numbers
+    high: Numbers
 
 
 def growth_bounds(start: float, rate: float, k: int, times: ArrayLike) -> Bounds:
@@ -144,7 +144,7 @@ def printed_bounds(start: float, rate: float, k: int, times: ArrayLike) -> Bound
     return Bounds(power_growth(start, rate, k, times), power_growth(start, fast, k, times))
 
 
-def exponent_sequence(k: int, count: int) -> Array:
+def exponent_sequence(k: int, count: int) -> Numbers:
     """Lemma B.13: `A_{l+1} = (k-2)/k A_l + 1/(2k)` from `A_0 = 1/2`; it tends to 1/4."""
     values = [0.5]
     for _ in range(count - 1):
@@ -160,8 +160,8 @@ def blocking_margin(k: int) -> float:
 class Comparison(NamedTuple):
     """Lemmas C.12, C.21 and C.25: `winner` lies below the winning overlap, `others` above all others."""
 
-    winner: Array
-    others: Array
+    winner: Numbers
+    others: Numbers
 
 
 def comparison(
@@ -219,14 +219,14 @@ def professionals(overlaps: ArrayLike, clusters: int) -> Professionals:
     return _largest(np.asarray(overlaps, float)[..., :clusters])
 
 
-def race_professionals(scores: Array, clusters: int) -> Professionals:
+def race_professionals(scores: Numbers, clusters: int) -> Professionals:
     """The same by the race: the largest score, which knows of signs and rates; -1 if nothing local grows."""
     found = _largest(scores[..., :clusters])
     grows = scores[..., :clusters].max((-2, -1)) > 0
     return Professionals(np.where(grows, found.neuron, -1), np.where(grows, found.cluster, -1))
 
 
-def _largest(table: Array) -> Professionals:
+def _largest(table: Numbers) -> Professionals:
     place = table.reshape(len(table), -1).argmax(1)
     return Professionals(*np.divmod(place, table.shape[-1]))
 

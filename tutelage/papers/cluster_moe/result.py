@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -20,7 +21,7 @@ clusters with at most one minus it."""
 Found = dict[str, NDArray]
 
 
-def sharply(seen: NDArray[np.float64], sharp: float = SHARP) -> NDArray[np.bool_]:
+def sharply(seen: Numbers, sharp: float = SHARP) -> NDArray[np.bool_]:
     """Which experts are routed sharply, from probabilities (..., cluster, expert)."""
     ordered = np.sort(seen, axis=-2)
     return (ordered[..., -1, :] >= sharp) & np.all(ordered[..., :-1, :] <= 1 - sharp, axis=-2)

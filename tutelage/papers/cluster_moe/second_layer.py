@@ -7,10 +7,10 @@ that width.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -59,7 +59,6 @@ def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(rows, dims=("seed", "samples"), coords={"samples": counts})
 
 
-def slopes(errors: xr.DataArray) -> NDArray[np.float64]:
+def slopes(errors: xr.DataArray) -> Numbers:
     """Of log error against the log of the second axis, for each seed."""
-    x = np.log(errors[errors.dims[1]].values.astype(float))
-    return np.array([np.polyfit(x, np.log(row), 1)[0] for row in errors.values])
+    return lines.exponent(errors[errors.dims[1]].values, errors.values.T)

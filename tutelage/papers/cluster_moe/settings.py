@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
+from tutelage.papers.fields import Positive
 from tutelage.papers.recipe import Settings
 from tutelage.problem.clusters import Clustered, Clusters, Tasks, antipodal, orthogonal
 from tutelage.problem.units import Experts
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
-Positive = Annotated[float, Field(gt=0)]
 Orders = dict[Annotated[int, Field(ge=0, le=30)], float]
 
 

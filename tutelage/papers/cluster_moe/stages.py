@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.readout import Errors, Readout, errors, ridge
 from tutelage.dynamics.base import Prepared
 from tutelage.dynamics.blocks import Rule
@@ -66,7 +67,7 @@ def routed(settings: ClusterMoeSettings, seed: int, units: Units, first: ArrayLi
     )  # fmt: skip
 
 
-def expected(settings: ClusterMoeSettings, units: Units, first: ArrayLike) -> NDArray[np.float64]:
+def expected(settings: ClusterMoeSettings, units: Units, first: ArrayLike) -> Numbers:
     """Phase II in expectation: the router after one step, without samples."""
     return population(settings.problem(), units, np.asarray(first, float), step=settings.router_step)
 

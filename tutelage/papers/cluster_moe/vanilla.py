@@ -15,13 +15,13 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.neuron_flow import OverlapFlow, flow_overlaps, initial
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem.units import Experts, Units
 
-Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 LEARNT = 0.5  # an overlap from which on a task counts as learnt; neurons then go on to their end points

@@ -1,11 +1,7 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
-from tutelage.papers.paper import Paper
-from tutelage.papers.relu_teachers.claims import CLAIMS
-from tutelage.papers.relu_teachers.evidence import Evidence
-from tutelage.papers.relu_teachers.figures import FIGURES
+from tutelage.papers.paper import Deferred, Paper, deferred
 from tutelage.papers.relu_teachers.recipe import RECIPE
-from tutelage.papers.relu_teachers.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
     name="relu_teachers",
@@ -16,11 +12,11 @@ PAPER = Paper(
     "loss ~ T^-3. With two teachers or more the students first collapse onto the mean direction of the teachers and "
     "wait on a saddle there; the end of the story holds, with an exact constant.",
     recipe=RECIPE,
-    evidence=Evidence,
-    claims=CLAIMS,
-    figures=FIGURES,
-    measures=MEASURES,
-    diagrams=DIAGRAMS,
+    evidence=deferred(f"{__name__}.evidence", "Evidence"),
+    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
+    figures=Deferred(f"{__name__}.figures", "FIGURES"),
+    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
+    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
     presets={
         "fig2": {},
         "fig3": {"scale": 1e-4},

@@ -11,8 +11,6 @@ from tutelage.analysis.angles import angles_between
 from tutelage.papers.relu_teachers.chain import norm_bounds
 from tutelage.papers.relu_teachers.kernel import rows
 
-Array = NDArray[np.floating]
-
 # Rounding in a cosine or a relative norm of vectors that were made orthogonal and equal by QR and scaling.
 ROUNDING = 1e-12
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.record import Record, Stop
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers import batch, kernel, recipe
@@ -30,8 +31,6 @@ from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, OBSERVED, Track
 from tutelage.trajectory.result import Run
 from tutelage.verbs import descend, flow
-
-Array = NDArray[np.floating]
 
 STUDENTS = {1: 3, 2: 6, 3: 6, 4: 8}
 """Students by number of teachers: groups of three, of two for more."""
@@ -78,11 +77,11 @@ FULL = Sizes(
 class Lifted:
     """The same descent in all `dim` coordinates and in the frame: start (m, d), teacher (k, d), ends."""
 
-    start: Array
-    teacher: Array
-    final: Array
-    frame_final: Array
-    frame_teacher: Array
+    start: Numbers
+    teacher: Numbers
+    final: Numbers
+    frame_final: Numbers
+    frame_teacher: Numbers
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Exponential:
     """A descent with as many students as teachers: losses at some steps, and the lowest curvature of the minimum."""
 
     steps: NDArray[np.integer]
-    loss: Array
+    loss: Numbers
     step: float
     curvature: float
 
@@ -128,19 +127,19 @@ class Evidence:
 
     # Values at single networks.
 
-    def losses(self, first: Array, teacher: Array) -> Array:
+    def losses(self, first: Numbers, teacher: Numbers) -> Numbers:
         """Losses of networks (N, m, n) by the library's oracle."""
         return np.asarray(batch.losses(jnp.asarray(teacher), jnp.asarray(first)))
 
-    def gradients(self, first: Array, teacher: Array) -> Array:
+    def gradients(self, first: Numbers, teacher: Numbers) -> Numbers:
         """Their gradients, (N, m, n)."""
         return np.asarray(batch.gradients(jnp.asarray(teacher), jnp.asarray(first)))
 
-    def hessians(self, first: Array, teacher: Array) -> Array:
+    def hessians(self, first: Numbers, teacher: Numbers) -> Numbers:
         """Their Hessians, (N, m n, m n)."""
         return np.asarray(batch.hessians(jnp.asarray(teacher), jnp.asarray(first)))
 
-    def step(self, first: Array, teacher: Array, eta: float, tau: NDArray[np.intp] | None = None) -> Step:
+    def step(self, first: Numbers, teacher: Numbers, eta: float, tau: NDArray[np.intp] | None = None) -> Step:
         """One step of descent with the quantities of the proof."""
         return Step(first, teacher, eta, tau)
 
@@ -148,7 +147,7 @@ class Evidence:
         """The random numbers of one claim; fixed, so that a verdict is repeatable."""
         return np.random.default_rng([2025, tag])
 
-    def networks(self, tag: int, students: int = 5, teachers: int = 3, columns: int = 8) -> tuple[Array, Array]:
+    def networks(self, tag: int, students: int = 5, teachers: int = 3, columns: int = 8) -> tuple[Numbers, Numbers]:
         """Random students (N, m, n), and orthogonal teachers of norm 1 on the first axes, (k, n)."""
         first = self.random(tag).standard_normal((self.sizes.networks, students, columns))
         return 0.5 * first, np.eye(teachers, columns)
@@ -161,7 +160,7 @@ class Evidence:
         usual = {"dim": dim, "teachers": teachers, "students": STUDENTS[teachers], "scale": length / math.sqrt(dim)}
         return ReluTeachersSettings(**{**usual, "norm": NORM, "init": "weak", **values})
 
-    def flow(self, chosen: ReluTeachersSettings, times: Array, eps1: float = EPS1) -> Track:
+    def flow(self, chosen: ReluTeachersSettings, times: Numbers, eps1: float = EPS1) -> Track:
         """The flow from `seeds` starts, recorded at `times`; it is not called converged at a saddle."""
         run = flow(
             recipe.problem(chosen),
@@ -203,7 +202,7 @@ class Evidence:
         times = np.concatenate([np.geomspace(1e-5, 0.05, 20), np.linspace(0.1, 30, 60), np.geomspace(31, 1e4, 20)])
         return self.flow(self.start(2, LONG, counts=(1, 5)), times)
 
-    def _long_times(self, teachers: int) -> Array:
+    def _long_times(self, teachers: int) -> Numbers:
         """Dense in s to 10, where H and the plateau are seen, then 32 times a decade."""
         decades = round(32 * (math.log10(self.sizes.until) - 1))
         small = np.geomspace(1e-7, 0.05, 25)
@@ -324,11 +323,11 @@ class Evidence:
     # Starts and constructed states.
 
     @cached_property
-    def starts(self) -> dict[int, Array]:
+    def starts(self) -> dict[int, Numbers]:
         """Gaussian starts (N, 6, n) of six students of two teachers, sigma = 1, by dimension."""
         return {dim: self._starts(dim) for dim in (*self.sizes.start_dims, 100)}
 
-    def _starts(self, dim: int) -> Array:
+    def _starts(self, dim: int) -> Numbers:
         problem = recipe.problem(ReluTeachersSettings(dim=dim, teachers=2, students=6, norm=NORM, scale=1.0))
         return np.stack([problem.begin(seed).student.first for seed in range(self.sizes.starts)])
 
@@ -357,7 +356,7 @@ def clock(teachers: int) -> tuple[float, float]:
     return first, second_phase_time(EPS1, EPS2_GROWTH, teachers, students)
 
 
-def _late(until: float, count: int) -> Array:
+def _late(until: float, count: int) -> Numbers:
     return np.geomspace(10, until, count + 1)[1:]
 
 

@@ -1,15 +1,14 @@
 """The Hessian of the loss by blocks: Lemma 7 as printed, and as it must read."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.analysis.angles import angles_between
 from tutelage.papers.relu_teachers.kernel import rows
 
-Array = NDArray[np.floating]
 
-
-def normals(first: ArrayLike, other: ArrayLike) -> Array:
+def normals(first: ArrayLike, other: ArrayLike) -> Numbers:
     """nhat_{a,b}: the unit vector of bbar - cos(t) abar, as (a, b, n); zero where the rows are parallel."""
     first, other = rows("first", first), rows("other", other)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, other))
@@ -20,7 +19,7 @@ def normals(first: ArrayLike, other: ArrayLike) -> Array:
     return np.divide(across, size, out=np.zeros_like(across), where=size > 0)
 
 
-def curvature(first: ArrayLike, other: ArrayLike) -> Array:
+def curvature(first: ArrayLike, other: ArrayLike) -> Numbers:
     """K(a, b) = d2 g / d a2 = sin t |b| / (2 pi |a|) (I - abar abar^T + nhat nhat^T), as (a, b, n, n)."""
     first, other = rows("first", first), rows("other", other)
     t, nhat = angles_between(first, other), normals(first, other)
@@ -31,7 +30,7 @@ def curvature(first: ArrayLike, other: ArrayLike) -> Array:
     return scale[:, :, None, None] * (flat[:, None] + np.einsum("abn,abp->abnp", nhat, nhat))
 
 
-def mixed(first: ArrayLike, other: ArrayLike) -> Array:
+def mixed(first: ArrayLike, other: ArrayLike) -> Numbers:
     """d2 g / da db = E[1[a.x > 0] 1[b.x > 0] x x^T], as (a, b, n, n): the off-diagonal block, corrected.
 
     It is ((pi - t) I + nhat_{b,a} bbar^T + nhat_{a,b} abar^T) / (2 pi); I/2 at t = 0 and 0 at t = pi.
@@ -39,12 +38,12 @@ def mixed(first: ArrayLike, other: ArrayLike) -> Array:
     return _mixed(first, other, swapped=False)
 
 
-def mixed_printed(first: ArrayLike, other: ArrayLike) -> Array:
+def mixed_printed(first: ArrayLike, other: ArrayLike) -> Numbers:
     """The off-diagonal block as Lemma 7 prints it: the two normals are exchanged, against the paper's definition."""
     return _mixed(first, other, swapped=True)
 
 
-def _mixed(first: ArrayLike, other: ArrayLike, *, swapped: bool) -> Array:
+def _mixed(first: ArrayLike, other: ArrayLike, *, swapped: bool) -> Numbers:
     first, other = rows("first", first), rows("other", other)
     t = angles_between(first, other)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, other))
@@ -55,7 +54,7 @@ def _mixed(first: ArrayLike, other: ArrayLike, *, swapped: bool) -> Array:
     return ((np.pi - t)[:, :, None, None] * np.eye(first.shape[1]) + block) / (2 * np.pi)
 
 
-def hessian(first: ArrayLike, teacher: ArrayLike, *, printed: bool = False) -> Array:
+def hessian(first: ArrayLike, teacher: ArrayLike, *, printed: bool = False) -> Numbers:
     """The whole Hessian, (m n, m n), students one after the other; `printed` takes the blocks of Lemma 7 as they stand.
 
     ```python

@@ -5,15 +5,14 @@ of about 1e-14 they are rounding noise, and the oracles of the library are to be
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.analysis.angles import angles_between
 
-Array = NDArray[np.floating]
 
-
-def rows(name: str, value: ArrayLike) -> Array:
+def rows(name: str, value: ArrayLike) -> Numbers:
     """`value` as a matrix of non-zero rows; the gradient has no value at a zero row."""
     array = np.asarray(value, float)
     if array.ndim != 2 or not array.size:
@@ -23,7 +22,7 @@ def rows(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def kernel(first: ArrayLike, other: ArrayLike) -> Array:
+def kernel(first: ArrayLike, other: ArrayLike) -> Numbers:
     """g(a, b) = E relu(a.x) relu(b.x) = |a||b|/(2 pi) (sin t + (pi - t) cos t) for all pairs of rows (Eq. 12, 13).
 
     ```python
@@ -40,7 +39,7 @@ def kernel(first: ArrayLike, other: ArrayLike) -> Array:
     return sizes * (np.sin(t) + (np.pi - t) * np.cos(t)) / (2 * np.pi)
 
 
-def slope(first: ArrayLike, other: ArrayLike) -> Array:
+def slope(first: ArrayLike, other: ArrayLike) -> Numbers:
     """d g(a, b) / d a = (|b| sin t abar + (pi - t) b) / (2 pi), as (a, b, n); it is also E[relu(b.x) 1[a.x > 0] x]."""
     first, other = rows("first", first), rows("other", other)
     t = angles_between(first, other)
@@ -64,6 +63,6 @@ def loss(first: ArrayLike, teacher: ArrayLike) -> float:
     return float(own.sum() / 2 + floor.sum() / 2 - met.sum())
 
 
-def gradient(first: ArrayLike, teacher: ArrayLike) -> Array:
+def gradient(first: ArrayLike, teacher: ArrayLike) -> Numbers:
     """The gradient of every student, (m, n) (Eq. 2, 15)."""
     return slope(first, first).sum(1) - slope(first, teacher).sum(1)

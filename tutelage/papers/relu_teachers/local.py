@@ -9,14 +9,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.kernel import rows
 from tutelage.papers.relu_teachers.slow import energy, force, shares_of, slow_state
-
-Array = NDArray[np.floating]
 
 
 def simplex_energy(students: int) -> float:
@@ -79,7 +78,7 @@ def constant(groups: Sequence[ArrayLike], *, dim: int | None = None) -> float:
     return sum(group_constant(group, dim=dim) for group in groups)
 
 
-def groups_of(first: ArrayLike, teacher: ArrayLike) -> list[Array]:
+def groups_of(first: ArrayLike, teacher: ArrayLike) -> list[Numbers]:
     """The components h_i of the students along their (currently) nearest teacher, group by group; may be empty."""
     first, teacher = rows("first", first), rows("teacher", teacher)
     tau = nearest(first, teacher)
@@ -87,7 +86,7 @@ def groups_of(first: ArrayLike, teacher: ArrayLike) -> list[Array]:
     return [along[tau == label] for label in range(len(teacher))]
 
 
-def slopes_of(first: ArrayLike, teacher: ArrayLike) -> list[tuple[Array, Array]]:
+def slopes_of(first: ArrayLike, teacher: ArrayLike) -> list[tuple[Numbers, Numbers]]:
     """Group by group the shares h_i/sum h (n,) and the rows across the teacher, in units of sum h (n, columns)."""
     first, teacher = rows("first", first), rows("teacher", teacher)
     tau = nearest(first, teacher)
@@ -136,7 +135,7 @@ def lojasiewicz(total: float, norm: float = 1.0) -> float:
     return math.sqrt(3) * total ** (-1 / 6) * norm ** (-1 / 3) if total > 0 else math.inf
 
 
-def rate_from(gradient_norm: ArrayLike, loss: ArrayLike) -> Array:
+def rate_from(gradient_norm: ArrayLike, loss: ArrayLike) -> Numbers:
     """c_hat = |grad|_F^2 / (3 L^{4/3}), which is d(L^{-1/3})/ds of the flow without differencing."""
     with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
         return np.asarray(gradient_norm, float) ** 2 / (3 * np.asarray(loss, float) ** (4 / 3))

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.relu_teachers.hessian import curvature
 from tutelage.papers.relu_teachers.kernel import kernel, rows, slope
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -164,13 +163,13 @@ class MeanDirection:
     ```
     """
 
-    teacher: Array
+    teacher: Numbers
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "teacher", rows("teacher", self.teacher))
 
     @cached_property
-    def direction(self) -> Array:
+    def direction(self) -> Numbers:
         """vm: the unit vector that maximises G(u) = sum_l g(u, v_l)."""
         return mean_direction(self.teacher)
 
@@ -195,23 +194,23 @@ class MeanDirection:
         return 2 * self.strength
 
     @cached_property
-    def bends(self) -> Array:
+    def bends(self) -> Numbers:
         """b/G for the curvatures b of G across vm, in rising order; one for each direction of the frame but vm."""
         matrix = curvature(self.direction[None], self.teacher).sum((0, 1)) / self.strength
         basis = np.linalg.svd(self.direction[None])[2][1:]
         return np.linalg.eigvalsh(basis @ matrix @ basis.T)
 
     @property
-    def decays(self) -> Array:
+    def decays(self) -> Numbers:
         """Exponents p = 1 - b/G: deviations from vm shrink like |w|^-p while norms are small."""
         return 1 - self.bends
 
-    def escape_rates(self, students: int) -> Array:
+    def escape_rates(self, students: int) -> Numbers:
         """Rates m b/(2 G) at which equal students leave the plateau, in rising order."""
         return students / 2 * self.bends
 
 
-def mean_direction(teacher: ArrayLike, *, tolerance: float = 1e-15, tries: int = 100_000) -> Array:
+def mean_direction(teacher: ArrayLike, *, tolerance: float = 1e-15, tries: int = 100_000) -> Numbers:
     """The unit vector that maximises sum_l g(u, v_l).
 
     `u <- grad G / |grad G|` never lowers G, which is convex and of degree one. It is started from the sum of the
@@ -224,7 +223,7 @@ def mean_direction(teacher: ArrayLike, *, tolerance: float = 1e-15, tries: int =
     return max(ends, key=lambda end: float(kernel(end[None], teacher).sum()))
 
 
-def _climb(at: Array, teacher: Array, tolerance: float, tries: int) -> Array:
+def _climb(at: Numbers, teacher: Numbers, tolerance: float, tries: int) -> Numbers:
     for _ in range(tries):
         pull = slope(at[None], teacher).sum((0, 1))
         new = pull / np.linalg.norm(pull)

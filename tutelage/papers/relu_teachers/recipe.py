@@ -16,15 +16,12 @@ from tutelage.problem.initial import AbstractRows, GaussianRows, WeakRecoveryRow
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.networks import TwoLayer
 from tutelage.problem.problem import Problem
+from tutelage.problem.rows import equicorrelated
 
 
 def teacher_rows(settings: ReluTeachersSettings) -> np.ndarray:
     """The teachers in their own span: on the coordinate axes when they are orthogonal."""
-    count, cosine = settings.teachers, settings.cosine
-    if cosine == 0:
-        return np.diag(settings.teacher_norms)
-    gram = (1 - cosine) * np.eye(count) + cosine
-    return settings.teacher_norms[:, None] * np.linalg.cholesky(gram)
+    return settings.teacher_norms[:, None] * equicorrelated(settings.teachers, settings.cosine)
 
 
 def problem(settings: ReluTeachersSettings) -> Problem:

@@ -1,15 +1,15 @@
 """The parameters of the paper's experiments, with its symbols and values."""
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pydantic
 from pydantic import Field
 
+from tutelage.papers.fields import Positive, check_cosine
 from tutelage.papers.recipe import Settings
 
-Positive = Annotated[float, Field(gt=0)]
 PAPER_STEP = 5e-4
 
 
@@ -64,11 +64,7 @@ class ReluTeachersSettings(Settings):
             raise ValueError(f"teachers is {self.teachers} but dim is {self.dim}; independent teachers need dim >= k")
         if self.norms is not None and len(self.norms) != self.teachers:
             raise ValueError(f"norms has {len(self.norms)} entries but teachers is {self.teachers}; give one each")
-        if self.teachers > 1 and self.cosine <= -1 / (self.teachers - 1):
-            raise ValueError(
-                f"cosine is {self.cosine:g}, but {self.teachers} vectors can only have equal cosines above "
-                f"{-1 / (self.teachers - 1):g}; choose a larger one"
-            )
+        check_cosine(self.cosine, self.teachers)
         if self.counts is not None and (len(self.counts) != self.teachers or sum(self.counts) != self.students):
             raise ValueError(
                 f"counts is {self.counts}, but {self.teachers} numbers that add up to students = {self.students} "

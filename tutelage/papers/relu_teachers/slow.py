@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.problem.frame import reduce_rows
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,8 @@ class SlowState:
     `residual` is |Z - force(Z)|/|Z|, zero for an exact solution.
     """
 
-    shares: Array
-    across: Array
+    shares: Numbers
+    across: Numbers
 
     @cached_property
     def constant(self) -> float:
@@ -66,7 +65,7 @@ def energy(across: ArrayLike, shares: ArrayLike) -> float:
     return float((own - 2 * met) / (12 * math.pi))
 
 
-def force(across: ArrayLike, shares: ArrayLike) -> Array:
+def force(across: ArrayLike, shares: ArrayLike) -> Numbers:
     """The gradient of the cubic loss in z_i = h_i y_i, within sum_i z_i = 0: the slow flow is dz/ds = -force."""
     across, shares = np.asarray(across, float), np.asarray(shares, float)
     slopes = across / shares[:, None]
@@ -102,7 +101,7 @@ def slow_state(
     drawn = np.random.default_rng(seed).standard_normal((count, columns)) if start is None else _rows(start)
     begin = _unit(drawn - drawn.mean(0), shares)
 
-    def drift(_: float, flat: Array) -> Array:
+    def drift(_: float, flat: Numbers) -> Numbers:
         return _drift(flat.reshape(count, columns), shares).ravel()
 
     # The attractor is a sink of this flow: the error of the last steps is all that is left, and Newton removes it.
@@ -139,14 +138,14 @@ def attractors(shares: ArrayLike, *, dim: int | None = None, starts: int = 8, se
     return distinct
 
 
-def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Array:
+def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Numbers:
     """The cubic loss of a group at increasing `times` after it was at `across` (n, columns), for a teacher of norm 1.
 
     The state may be far from self-similar: this says what L is before C_l is reached. Shares are divided by their sum.
     """
     shares, across, times = shares_of(shares), np.asarray(across, float), np.asarray(times, float)
 
-    def drift(_: float, flat: Array) -> Array:
+    def drift(_: float, flat: Numbers) -> Numbers:
         return -force(flat.reshape(across.shape), shares).ravel()
 
     begin = across - across.mean(0)
@@ -156,13 +155,13 @@ def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Array
     return np.array([energy(flat.reshape(across.shape), shares) for flat in flown.y.T])
 
 
-def _drift(across: Array, shares: Array) -> Array:
+def _drift(across: Numbers, shares: Numbers) -> Numbers:
     """dZ/d(ln s). The constraint sum_i Z_i = 0 is imposed again: left alone, its rounding error would grow like s."""
     inside = across - across.mean(0)
     return inside - force(inside, shares)
 
 
-def _unit(across: Array, shares: Array) -> Array:
+def _unit(across: Numbers, shares: Numbers) -> Numbers:
     """Scaled so that the growth of |Z| stops, 3 E = |Z|^2: a start of any size takes no time to grow."""
     size, level = float(np.sum(across**2)), energy(across, shares)
     if not size > 0:
@@ -170,7 +169,7 @@ def _unit(across: Array, shares: Array) -> Array:
     return across * size / (3 * level) if level > 0 else across / math.sqrt(size)
 
 
-def shares_of(shares: ArrayLike) -> Array:
+def shares_of(shares: ArrayLike) -> Numbers:
     """Positive numbers, one a student, divided by their sum."""
     shares = np.asarray(shares, float)
     if shares.ndim != 1 or not shares.size or not np.all(shares > 0):
@@ -178,7 +177,7 @@ def shares_of(shares: ArrayLike) -> Array:
     return shares / shares.sum()
 
 
-def _rows(start: ArrayLike) -> Array:
+def _rows(start: ArrayLike) -> Numbers:
     """The rows of a start in their own span: n students need no more than n coordinates."""
     return reduce_rows(np.asarray(start, float))
 

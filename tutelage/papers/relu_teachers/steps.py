@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.analysis.angles import angles_between
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.hessian import mixed
 from tutelage.papers.relu_teachers.kernel import gradient, loss, rows, slope
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Step:
     ```
     """
 
-    first: Array
-    teacher: Array
+    first: Numbers
+    teacher: Numbers
     eta: float
     tau: NDArray[np.intp] | None = None
 
@@ -54,61 +53,61 @@ class Step:
         return float(np.mean(np.linalg.norm(self.teacher, axis=1)))
 
     @cached_property
-    def axes(self) -> Array:
+    def axes(self) -> Numbers:
         """e_l = v_l/|v_l|."""
         return self.teacher / np.linalg.norm(self.teacher, axis=1, keepdims=True)
 
     @cached_property
-    def lengths(self) -> Array:
+    def lengths(self) -> Numbers:
         """|w_i|."""
         return np.linalg.norm(self.first, axis=1)
 
     @cached_property
-    def theta(self) -> Array:
+    def theta(self) -> Numbers:
         """theta_il, (m, k)."""
         return angles_between(self.first, self.teacher)
 
     @cached_property
-    def phi(self) -> Array:
+    def phi(self) -> Numbers:
         """phi_ij, (m, m)."""
         return angles_between(self.first, self.first)
 
     @cached_property
-    def theta_own(self) -> Array:
+    def theta_own(self) -> Numbers:
         """theta_i*."""
         return self.theta[self._own]
 
     @cached_property
-    def h(self) -> Array:
+    def h(self) -> Numbers:
         """h_il = <w_i, e_l>, (m, k)."""
         return self.first @ self.axes.T
 
     @cached_property
-    def h_own(self) -> Array:
+    def h_own(self) -> Numbers:
         """h_i*."""
         return self.h[self._own]
 
     @cached_property
-    def member(self) -> Array:
+    def member(self) -> Numbers:
         """1[tau_i = l], (m, k)."""
         return np.eye(len(self.teacher))[self.tau]
 
     @property
-    def _own(self) -> tuple[Array, Array]:
+    def _own(self) -> tuple[Numbers, Numbers]:
         return np.arange(len(self.first)), self.tau  # type: ignore[return-value]
 
     @cached_property
-    def residuals(self) -> Array:
+    def residuals(self) -> Numbers:
         """r_l = sum_{tau_i = l} w_i - v_l, (k, n)."""
         return self.member.T @ self.first - self.teacher
 
     @cached_property
-    def H(self) -> Array:
+    def H(self) -> Numbers:
         """H_l = nv - sum_{tau_i = l} h_i*."""
         return self.norm - self.member.T @ self.h_own
 
     @cached_property
-    def gradient(self) -> Array:
+    def gradient(self) -> Numbers:
         """The gradient (m, n) by Eq. 15."""
         return gradient(self.first, self.teacher)
 
@@ -120,21 +119,21 @@ class Step:
     # Eq. 37 --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def rise(self) -> Array:
+    def rise(self) -> Numbers:
         """h_i*(t+1) - h_i*(t), from the gradient."""
         return -self.eta * np.sum(self.gradient * self.axes[self.tau], axis=1)
 
     @cached_property
-    def Q(self) -> Array:
+    def Q(self) -> Numbers:
         """Q_i of Eq. 37, with the sign of theta_i* nv corrected."""
         return self._Q(-1.0)
 
     @cached_property
-    def Q_printed(self) -> Array:
+    def Q_printed(self) -> Numbers:
         """Q_i as printed, with + theta_i* nv."""
         return self._Q(1.0)
 
-    def _Q(self, sign: float) -> Array:
+    def _Q(self, sign: float) -> Numbers:
         turn = self.eta / (2 * np.pi)
         other = 1 - self.member  # 1[tau_i != l]
         same = self.member @ self.member.T  # 1[tau_i = tau_j]
@@ -150,39 +149,39 @@ class Step:
         return leak + coupling + across - turn * cos * within + turn * tilt
 
     @cached_property
-    def predicted_rise(self) -> Array:
+    def predicted_rise(self) -> Numbers:
         """The right side of Eq. 37: eta/2 H_{tau_i} + eta/(2 pi) sum_{l != tau_i} H_l + Q_i."""
         return self._rise_of(self.Q)
 
     @cached_property
-    def printed_rise(self) -> Array:
+    def printed_rise(self) -> Numbers:
         """The same with the printed Q_i."""
         return self._rise_of(self.Q_printed)
 
-    def _rise_of(self, q: Array) -> Array:
+    def _rise_of(self, q: Numbers) -> Numbers:
         own = self.H[self.tau]
         return self.eta / 2 * own + self.eta / (2 * np.pi) * (self.H.sum() - own) + q
 
     @cached_property
-    def predicted_H(self) -> Array:
+    def predicted_H(self) -> Numbers:
         """H(t+1) = (I - eta/(2 pi) Diag(m_l)(1 1^T + (pi - 1) I)) H - Qvec; the paper prints + Qvec."""
         return linear_matrix(self.member.sum(0), self.eta) @ self.H - self.member.T @ self.Q
 
     @cached_property
-    def printed_H(self) -> Array:
+    def printed_H(self) -> Numbers:
         """The recursion with the printed sign of Qvec (and the corrected Q_i)."""
         return linear_matrix(self.member.sum(0), self.eta) @ self.H + self.member.T @ self.Q
 
     # Eq. 24 --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def cosine_rise(self) -> Array:
+    def cosine_rise(self) -> Numbers:
         """cos theta_i*(t+1) - cos theta_i*(t), without cancellation: -2 sin(mean) sin(half difference)."""
         new, old = self.after.theta_own, self.theta_own
         return -2 * np.sin((new + old) / 2) * np.sin((new - old) / 2)
 
     @cached_property
-    def I2(self) -> Array:
+    def I2(self) -> Numbers:
         """The first-order term of Eq. 24, by angles (Eq. 25)."""
         cos, own = np.cos(self.theta_own), self.theta_own
         to_mine = np.cos(self.theta)[:, self.tau].T  # cos theta_{j tau_i} at [i, j]
@@ -192,7 +191,7 @@ class Step:
         return self.eta / (2 * np.pi * self.after.lengths) * (students + teachers)
 
     @cached_property
-    def I3(self) -> Array:
+    def I3(self) -> Numbers:
         """The second-order term of Eq. 24."""
         new, old = self.after.lengths, self.lengths
         along = np.sum(self.first * self.gradient, axis=1) / old
@@ -202,7 +201,7 @@ class Step:
     # Lemma 4 and Eq. 51 --------------------------------------------------------------------------------------------
 
     @cached_property
-    def targets(self) -> Array:
+    def targets(self) -> Numbers:
         """w_i^* = (h_i* / sum_{tau_j = tau_i} h_j*) v_{tau_i}, (m, n) (Lemma 4)."""
         total = self.member.T @ self.h_own
         return (self.h_own / total[self.tau])[:, None] * self.teacher[self.tau]
@@ -212,7 +211,7 @@ class Step:
         """sum_i <grad_i, w_i - w_i^*>, at least L near the minimum and 3 L in the limit (Lemma 4)."""
         return float(np.sum(self.gradient * (self.first - self.targets)))
 
-    def split(self, inputs: ArrayLike) -> tuple[Array, Array]:
+    def split(self, inputs: ArrayLike) -> tuple[Numbers, Numbers]:
         """R1(x) >= 0 and R2(x), whose sum is f - f*, at each input (rows) (Eq. 51)."""
         inputs = np.asarray(inputs, float)
         drive, open_ = inputs @ self.first.T, (inputs @ self.teacher.T > 0).astype(float)
@@ -232,7 +231,7 @@ class Step:
         return 2 * loss(self.first, self.teacher) - 2 * both + second, second, both - second
 
 
-def linear_matrix(counts: ArrayLike, eta: float) -> Array:
+def linear_matrix(counts: ArrayLike, eta: float) -> Numbers:
     """I - eta/(2 pi) Diag(m_l)(1 1^T + (pi - 1) I): the step of H when all students are aligned (Appendix E).
 
     ```python
@@ -245,7 +244,7 @@ def linear_matrix(counts: ArrayLike, eta: float) -> Array:
     return np.eye(len(np.asarray(counts))) - eta * linear_rates(counts)
 
 
-def linear_rates(counts: ArrayLike) -> Array:
+def linear_rates(counts: ArrayLike) -> Numbers:
     """The matrix of H' = -M H, M = Diag(m_l)(1 1^T + (pi - 1) I)/(2 pi), for aligned students (Appendix E)."""
     counts = np.asarray(counts, float)
     size = len(counts)

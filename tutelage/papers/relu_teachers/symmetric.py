@@ -11,15 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.plateau import Plateau
-
-Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Symmetric:
         """The closed forms of the saddle of this plane."""
         return Plateau(self.teachers, self.teachers * self.copies, self.norm)
 
-    def _angles(self, alpha: Array, beta: Array) -> tuple[Array, Array, Array, Array]:
+    def _angles(self, alpha: Numbers, beta: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """|w|, and the angles to the own teacher, to another one, and to a student of another group."""
         k = self.teachers
         size = np.sqrt(alpha**2 + (k - 1) * beta**2)
@@ -82,7 +81,7 @@ class Symmetric:
         between = 2 * np.arctan2(half, np.sqrt(np.maximum(size**2 - half**2, 0.0)))
         return size, own, other, between
 
-    def field(self, alpha: ArrayLike, beta: ArrayLike) -> tuple[Array, Array]:
+    def field(self, alpha: ArrayLike, beta: ArrayLike) -> tuple[Numbers, Numbers]:
         """(d alpha/ds, d beta/ds) of the flow, any shape; not defined at the origin."""
         alpha, beta = np.asarray(alpha, float), np.asarray(beta, float)
         k, n, nv = self.teachers, self.copies, self.norm
@@ -97,7 +96,7 @@ class Symmetric:
         in_beta = (beta / size * radial - between * n * (alpha + (k - 2) * beta) + other * nv) / (2 * np.pi)
         return -(common + in_alpha), -(common + in_beta) if k > 1 else np.zeros_like(common)
 
-    def loss(self, alpha: ArrayLike, beta: ArrayLike) -> Array:
+    def loss(self, alpha: ArrayLike, beta: ArrayLike) -> Numbers:
         """The loss of a symmetric state (Eq. 14), any shape."""
         alpha, beta = np.asarray(alpha, float), np.asarray(beta, float)
         k, n, nv = self.teachers, self.copies, self.norm
@@ -106,12 +105,12 @@ class Symmetric:
         met = n * k * size * nv * (_shape(own) + (k - 1) * _shape(other))
         return students / 2 + self.plateau.loss_start - met
 
-    def weights(self, alpha: float, beta: float) -> Array:
+    def weights(self, alpha: float, beta: float) -> Numbers:
         """The students (m, k) of a state, in coordinates along the teachers `norm * I`."""
         rows = beta * np.ones((self.teachers, self.teachers)) + (alpha - beta) * np.eye(self.teachers)
         return np.repeat(rows, self.copies, axis=0)
 
-    def flow(self, alpha: float, beta: float, times: ArrayLike, *, rtol: float = 1e-10) -> tuple[Array, Array]:
+    def flow(self, alpha: float, beta: float, times: ArrayLike, *, rtol: float = 1e-10) -> tuple[Numbers, Numbers]:
         """alpha and beta of the flow at increasing `times`, the start being at time 0.
 
         The start may be as small as 1e-40: until the norm is a hundredth of that at the end, errors are held relative
@@ -121,7 +120,7 @@ class Symmetric:
         full = self.norm / self.copies
         grown = max(full / 100, 2 * math.hypot(alpha, beta))
 
-        def reached(_: float, state: Array) -> float:
+        def reached(_: float, state: Numbers) -> float:
             return math.hypot(*state) - grown
 
         reached.terminal = True  # type: ignore[attr-defined]
@@ -143,7 +142,7 @@ class Symmetric:
             raise BadInput(f"Symmetric.flow: the solver stopped ({done.message}); try a shorter time or a larger rtol.")
         return done
 
-    def jacobian(self, alpha: float, beta: float) -> Array:
+    def jacobian(self, alpha: float, beta: float) -> Numbers:
         """The derivative of the field, (2, 2): minus the Hessian on the directions of the plane."""
         k, n = self.teachers, self.copies
         own, other = self.weights(1.0, 0.0).ravel(), self.weights(0.0, 1.0).ravel()
@@ -151,7 +150,7 @@ class Symmetric:
         inner = plane @ hessian(self.weights(alpha, beta), self.norm * np.eye(k)) @ plane.T
         return -inner / np.array([[n * k], [n * k * max(k - 1, 1)]])
 
-    def spectrum(self, point: FixedPoint) -> Array:
+    def spectrum(self, point: FixedPoint) -> Numbers:
         """The eigenvalues of the whole Hessian at a resting point, one dimension beyond the teachers included."""
         if point.name == "origin":
             raise BadInput("Symmetric.spectrum: the loss has a kink at the origin; ask for another resting point.")
@@ -191,13 +190,13 @@ class Symmetric:
         loss = 0.0 if name == "minimum" else float(self.loss(alpha, beta))
         return FixedPoint(name, alpha, beta, loss, tuple(sorted(float(rate) for rate in rates)))
 
-    def grid(self, alphas: ArrayLike, betas: ArrayLike) -> dict[str, Array]:
+    def grid(self, alphas: ArrayLike, betas: ArrayLike) -> dict[str, Numbers]:
         """Field and loss on a grid (beta, alpha) for a phase portrait: alpha, beta, dalpha, dbeta, loss."""
         alpha, beta = np.meshgrid(np.asarray(alphas, float), np.asarray(betas, float))
         dalpha, dbeta = self.field(alpha, beta)
         return {"alpha": alpha, "beta": beta, "dalpha": dalpha, "dbeta": dbeta, "loss": self.loss(alpha, beta)}
 
 
-def _shape(t: Array) -> Array:
+def _shape(t: Numbers) -> Numbers:
     """g(a, b) / (|a||b|) as a function of the angle."""
     return (np.sin(t) + (np.pi - t) * np.cos(t)) / (2 * np.pi)

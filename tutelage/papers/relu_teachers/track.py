@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import Assumptions, assumptions
 from tutelage.papers.relu_teachers.chain import norm_bounds
 
-Array = NDArray[np.floating]
 NORM = 1.0
 """The norm of the teachers: only sigma/nv matters (the claim SCALE)."""
 
@@ -26,7 +26,7 @@ class Track:
     """
 
     dataset: xr.Dataset
-    teacher: Array
+    teacher: Numbers
     dim: int
     sigma: float
     eps1: float = 0.1
@@ -44,25 +44,25 @@ class Track:
         return self.weights.shape[0]
 
     @cached_property
-    def time(self) -> Array:
+    def time(self) -> Numbers:
         return self.dataset["time"].values
 
     @cached_property
-    def weights(self) -> Array:
+    def weights(self) -> Numbers:
         """w_i, (seed, time, m, n)."""
         return self.dataset["weights_first"].values
 
     @cached_property
-    def loss(self) -> Array:
+    def loss(self) -> Numbers:
         return self.dataset["loss"].values
 
     @cached_property
-    def slope(self) -> Array:
+    def slope(self) -> Numbers:
         """|grad|_F."""
         return self.dataset["gradient_norm"].values
 
     @cached_property
-    def norms(self) -> Array:
+    def norms(self) -> Numbers:
         """|w_i|, (seed, time, m)."""
         return self.dataset["first_norm"].values
 
@@ -77,32 +77,32 @@ class Track:
         return self.dataset["overlap_angle"].isel(time=-1).argmin("teacher").values
 
     @cached_property
-    def theta(self) -> Array:
+    def theta(self) -> Numbers:
         """theta_i*, (seed, time, m)."""
         return _ordered(measures.home_angles(self.dataset), "student")
 
     @cached_property
-    def heights(self) -> Array:
+    def heights(self) -> Numbers:
         """h_i*, (seed, time, m)."""
         return _ordered(measures.heights(self.dataset, NORM), "student")
 
     @cached_property
-    def missing(self) -> Array:
+    def missing(self) -> Numbers:
         """H_l, (seed, time, k)."""
         return _ordered(measures.missing(self.dataset, NORM), "teacher")
 
     @cached_property
-    def mean_cosine(self) -> Array:
+    def mean_cosine(self) -> Numbers:
         """The cosine of each student to the mean direction of the teachers, (seed, time, m)."""
         return _ordered(measures.mean_cosines(self.dataset), "student")
 
     @cached_property
-    def spread(self) -> Array:
+    def spread(self) -> Numbers:
         """How far the directions differ within the span of the teachers, (seed, time)."""
         return measures.spread(self.dataset).transpose("seed", "time").values
 
     @cached_property
-    def outside(self) -> Array:
+    def outside(self) -> Numbers:
         """The part of each unit vector outside the span of the teachers: rms of the students, (seed, time)."""
         axes = self.teacher / np.linalg.norm(self.teacher, axis=1, keepdims=True)
         apart = self.weights - (self.weights @ axes.T) @ axes
@@ -126,5 +126,5 @@ class Track:
         return assumptions(self.weights[seed, 0], self.teacher, dim=self.dim, sigma=self.sigma, eps1=self.eps1)
 
 
-def _ordered(values: xr.DataArray, last: str) -> Array:
+def _ordered(values: xr.DataArray, last: str) -> Numbers:
     return values.transpose("seed", "time", last).values

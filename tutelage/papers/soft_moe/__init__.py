@@ -1,11 +1,7 @@
 """Guided by the experts: a soft-routed mixture of experts learns from one."""
 
-from tutelage.papers.paper import Paper
-from tutelage.papers.soft_moe.claims import CLAIMS
-from tutelage.papers.soft_moe.evidence import Evidence
-from tutelage.papers.soft_moe.figures import FIGURES
+from tutelage.papers.paper import Deferred, Paper, deferred
 from tutelage.papers.soft_moe.recipe import RECIPE
-from tutelage.papers.soft_moe.sweeps import DIAGRAMS, MEASURES
 
 PAPER = Paper(
     name="soft_moe",
@@ -16,11 +12,11 @@ PAPER = Paper(
     "one teacher after another, in the order of a greedy matching, then pruning and fine-tuning. From its own random "
     "start students cancel each other in pairs and the order is another; from orthonormal starts the theorem holds.",
     recipe=RECIPE,
-    evidence=Evidence,
-    claims=CLAIMS,
-    figures=FIGURES,
-    measures=MEASURES,
-    diagrams=DIAGRAMS,
+    evidence=deferred(f"{__name__}.evidence", "Evidence"),
+    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
+    figures=Deferred(f"{__name__}.figures", "FIGURES"),
+    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
+    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
     aliases={"experts": "students", "teacher_experts": "teachers"},
     presets={
         "fig1": {},

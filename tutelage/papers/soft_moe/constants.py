@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from tutelage._types import Numbers
 from tutelage.oracle.kernels.gated import series
 from tutelage.problem.activations import Activation, activation
-
-Array = NDArray[np.float64]
 
 NEEDED = 1.1
 """Theorem 3 asks for `C_S0 >= 1.1 C_S1`."""
@@ -100,12 +99,12 @@ class Constants:
         """
         return float(self.gate.hermite(k + 1).values[k]) * math.exp(math.lgamma(k + 1) / 2)
 
-    def correlation(self, a: int, b: int, rho: ArrayLike) -> Array:
+    def correlation(self, a: int, b: int, rho: ArrayLike) -> Numbers:
         """`G_ab(rho)`."""
         return correlation(self.gate, a, b, rho)
 
 
-def correlation(gate: Activation, a: int, b: int, rho: ArrayLike) -> Array:
+def correlation(gate: Activation, a: int, b: int, rho: ArrayLike) -> Numbers:
     """`G_ab(rho) = E[gate^(a)(z1) gate^(b)(z2)]`, an exact power series, also at rho = 1 and -1.
 
     ```python
@@ -121,7 +120,7 @@ def correlation(gate: Activation, a: int, b: int, rho: ArrayLike) -> Array:
     return polyval(rho**2, even) + rho * polyval(rho**2, odd)
 
 
-def logistic_coefficients(count: int) -> Array:
+def logistic_coefficients(count: int) -> Numbers:
     """Odd normalised coefficients `c_k / sqrt(k!)` of the sigmoid, k = 1, 3, ..., all digits right however small.
 
     `c_(2j+1) = (-1)^j / (2 pi) int w^2j (pi w / sinh(pi w)) exp(-w^2 / 2) dw`: the integrand is positive, nothing

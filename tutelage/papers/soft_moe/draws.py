@@ -4,13 +4,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-
-Array = NDArray[np.float64]
 
 COUNTS: dict[Size, int] = {"quick": 2000, "full": 5000}
 MOST = 4 * 10**7  # numbers held at a time: a large problem gets fewer draws
@@ -44,55 +42,55 @@ class Draws:
         return Draws(SoftMoeSettings(**self.settings.model_dump() | values), count)
 
     @cached_property
-    def _starts(self) -> tuple[Array, Array]:
+    def _starts(self) -> tuple[Numbers, Numbers]:
         problem = recipe.problem(self.settings)
         starts = [problem.begin(seed) for seed in range(self.count)]
         return np.stack([start.student.first for start in starts]), np.asarray(starts[0].teacher.first)
 
     @property
-    def teacher(self) -> Array:
+    def teacher(self) -> Numbers:
         """The teacher's rows, routers then experts: the same in all draws."""
         return self._starts[1]
 
     @cached_property
-    def onto(self) -> Array:
+    def onto(self) -> Numbers:
         """Inner products (draw, 2m, 2m*) of the students' rows with the teacher's, routers then experts."""
         return self._starts[0] @ self.teacher.T
 
     @cached_property
-    def gram(self) -> Array:
+    def gram(self) -> Numbers:
         """Inner products (draw, 2m, 2m) of the students' rows, routers then experts."""
         return self._starts[0] @ self._starts[0].swapaxes(1, 2)
 
     @property
-    def products(self) -> Array:
+    def products(self) -> Numbers:
         """`w_i(0).w*_j`, the table of Eq. (6)."""
         return self.onto[:, self.settings.students :, self.settings.teachers :]
 
     @property
-    def norm_router(self) -> Array:
+    def norm_router(self) -> Numbers:
         """`a_i = ||v_i||`."""
         return np.linalg.norm(self._starts[0][:, : self.settings.students], axis=-1)
 
     @property
-    def norm_expert(self) -> Array:
+    def norm_expert(self) -> Numbers:
         """`b_i = ||w_i||`."""
         return np.linalg.norm(self._starts[0][:, self.settings.students :], axis=-1)
 
     @property
-    def overlap_expert(self) -> Array:
+    def overlap_expert(self) -> Numbers:
         """The cosines gamma2."""
         lengths = np.linalg.norm(self.teacher[self.settings.teachers :], axis=1)
         return self.products / (self.norm_expert[..., None] * lengths)
 
     @property
-    def overlap_ss_expert(self) -> Array:
+    def overlap_ss_expert(self) -> Numbers:
         """The cosines I2 of the students' experts."""
         m, lengths = self.settings.students, self.norm_expert
         return self.gram[:, m:, m:] / (lengths[:, :, None] * lengths[:, None, :])
 
 
-def in_all_coordinates(settings: SoftMoeSettings, count: int, seed: int) -> tuple[Array, Array]:
+def in_all_coordinates(settings: SoftMoeSettings, count: int, seed: int) -> tuple[Numbers, Numbers]:
     """Assumption 2 word for word, with vectors of length dim: `onto` and `gram` of as many draws.
 
     A second route to the law of `Draws`, for small problems.

@@ -6,14 +6,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.networks import Weights
-
-Array = NDArray[np.float64]
 
 
 class Exact:
@@ -38,17 +36,17 @@ class Exact:
         weights = np.ones(teachers) if taught is None else np.asarray(taught, float)
         self.oracle = MixtureOracle(hidden, hidden, _weights(self.teacher, weights))
 
-    def gradient(self, first: Array, second: Sequence[float] | None = None) -> Array:
+    def gradient(self, first: Numbers, second: Sequence[float] | None = None) -> Numbers:
         """In the rows `first` (2m, frame), for output weights `second`, 1 if not given."""
         out = np.ones(len(first) // 2) if second is None else np.asarray(second, float)
         return np.asarray(_gradient(self.oracle, _weights(first, out)))
 
-    def hessian(self, first: Array) -> Array:
+    def hessian(self, first: Numbers) -> Numbers:
         """In the rows, flattened: (2m frame, 2m frame)."""
         return np.asarray(_hessian(self.oracle, _weights(first, np.ones(len(first) // 2))))
 
 
-def _weights(first: Array, second: Array) -> Weights:
+def _weights(first: Numbers, second: Numbers) -> Weights:
     return Weights(jnp.asarray(first), jnp.asarray(second)[:, None])
 
 

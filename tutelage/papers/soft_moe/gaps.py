@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import generalised_many, greedy_many, removals
-
-Array = NDArray[np.float64]
 
 
 class Gaps(NamedTuple):
@@ -26,12 +25,12 @@ class Gaps(NamedTuple):
     - `chosen`: the entries `w_i*[j*]` themselves.
     """
 
-    row: Array
-    column: Array
-    threshold: Array
-    chosen: Array
+    row: Numbers
+    column: Numbers
+    threshold: Numbers
+    chosen: Numbers
 
-    def worst(self, name: str) -> Array:
+    def worst(self, name: str) -> Numbers:
         """The smallest over the steps of the gap of this name, or of all three if it is "all", by draw."""
         parts = (self.row, self.column, self.threshold) if name == "all" else (getattr(self, name),)
         return np.min(np.concatenate(parts, axis=1), axis=1, initial=np.inf)
@@ -71,7 +70,7 @@ def _gap(chosen: jax.Array, other: jax.Array) -> jax.Array:
     return jnp.where(other > 0, chosen / jnp.where(other > 0, other, 1.0) - 1, jnp.inf)
 
 
-def quantiles(values: ArrayLike, levels: ArrayLike) -> Array:
+def quantiles(values: ArrayLike, levels: ArrayLike) -> Numbers:
     """Values of the sample at these levels, not interpolated: some gaps are infinite."""
     return np.quantile(np.asarray(values, float), np.asarray(levels, float), method="inverted_cdf")
 

@@ -13,18 +13,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem.activations import activation
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-13  # an overlap below it is 0: that of orthonormal vectors, which has a sign by chance only
 
 
-def travel(degree: int, start: ArrayLike, level: float | None) -> Array:
+def travel(degree: int, start: ArrayLike, level: float | None) -> Numbers:
     """`int dg / (g^(p-1) (1 - g^2))` from `start` to `level`; infinite where the overlap cannot grow.
 
     With `level` None: `int dg / g^(p-1)` to infinity, the limit of small starts, which exists for p >= 3.
@@ -49,7 +48,7 @@ def travel(degree: int, start: ArrayLike, level: float | None) -> Array:
     return np.where(moves, _primitive(degree, np.asarray(level)) - _primitive(degree, begin), np.inf)
 
 
-def _primitive(degree: int, g: Array) -> Array:
+def _primitive(degree: int, g: Numbers) -> Numbers:
     """By `1/(g^n (1-g^2)) = 1/g^n + 1/(g^(n-2) (1-g^2))`, down to n = 0 or 1."""
     n = max(degree - 1, 0)
     last = np.arctanh(g) if n % 2 == 0 else np.log(g) - np.log1p(-(g**2)) / 2
@@ -85,19 +84,19 @@ class Growth:
         """`p p! c_0^2`."""
         return self.degree * math.factorial(self.degree) * self.mean**2
 
-    def teacher_times(self, overlap: ArrayLike, norms: ArrayLike = 1.0, alphas: ArrayLike = 1.0) -> Array:
+    def teacher_times(self, overlap: ArrayLike, norms: ArrayLike = 1.0, alphas: ArrayLike = 1.0) -> Numbers:
         """Times of students (..., m, m*) to their teachers; `norms` (..., m) of the experts, `alphas` (m*,)."""
         inverse = np.atleast_1d(np.asarray(norms, float))[..., None] ** -2
         return self._times(overlap, inverse, alphas)
 
-    def student_times(self, between: ArrayLike, norms: ArrayLike = 1.0) -> Array:
+    def student_times(self, between: ArrayLike, norms: ArrayLike = 1.0) -> Numbers:
         """Times (..., m, m) until two students cancel; infinite for those that relax, and on the diagonal."""
         between = np.asarray(between, float)
         inverse = np.broadcast_to(np.asarray(norms, float), between.shape[:-1]) ** -2
         times = self._times(between, inverse[..., :, None] + inverse[..., None, :], -1.0)
         return np.where(np.eye(between.shape[-1], dtype=bool), np.inf, times)
 
-    def race(self, overlap: ArrayLike, norms: ArrayLike = 1.0, alphas: ArrayLike = 1.0) -> Array:
+    def race(self, overlap: ArrayLike, norms: ArrayLike = 1.0, alphas: ArrayLike = 1.0) -> Numbers:
         """The race variable: who has more of it gets there first. `alpha gamma2 / b^2` for degree 3."""
         if self.degree < 3:
             raise BadInput(
@@ -107,7 +106,7 @@ class Growth:
         inverse = np.atleast_1d(np.asarray(norms, float))[..., None] ** -2
         return toward * (weight * inverse) ** (1 / (self.degree - 2))
 
-    def _toward(self, overlap: ArrayLike, alphas: ArrayLike) -> tuple[Array, Array]:
+    def _toward(self, overlap: ArrayLike, alphas: ArrayLike) -> tuple[Numbers, Numbers]:
         """The overlap counted in the direction in which it can grow, and the strength of the pull."""
         overlap, alphas = np.asarray(overlap, float), np.asarray(alphas, float)
         overlap = np.where(np.abs(overlap) < ROUNDING, 0.0, overlap)
@@ -115,7 +114,7 @@ class Growth:
             return np.sign(alphas) * overlap, np.abs(alphas)
         return np.abs(overlap), np.maximum(alphas, 0.0)
 
-    def _times(self, overlap: ArrayLike, inverse: Array, alphas: ArrayLike) -> Array:
+    def _times(self, overlap: ArrayLike, inverse: Numbers, alphas: ArrayLike) -> Numbers:
         toward, weight = self._toward(overlap, alphas)
         way, rate = np.broadcast_arrays(travel(self.degree, toward, self.level), self.force * weight * inverse)
         return np.divide(way, rate, out=np.full(way.shape, np.inf), where=rate > 0)
@@ -123,7 +122,7 @@ class Growth:
 
 def predicted_time(
     g0: ArrayLike, b: ArrayLike = 1.0, level: float = 0.9, *, degree: int = 3, mean: float = 0.5, alpha: ArrayLike = 1.0
-) -> Array:
+) -> Numbers:
     """The time at which an expert of norm `b` with overlap `g0` with a teacher reaches `level`, all else being small.
 
     For degree 3 it is `b^2/4.5 (1/g0 - 1/level + atanh level - atanh g0)`.

@@ -6,24 +6,24 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.oracle.kernels.gated import Moments, Overlaps
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.problem.activations import Activation
 
-Array = NDArray[np.float64]
 Two = tuple[ArrayLike, ArrayLike]
 
 
 class Lambdas(NamedTuple):
     """`K_11^pp, K_10^(p-1,p), K_01^(p-1,p), K_10^(p,p-1), K_00^(p-1,p-1)`, in the paper's order."""
 
-    one: Array
-    two: Array
-    three: Array
-    four: Array
-    five: Array
+    one: Numbers
+    two: Numbers
+    three: Numbers
+    four: Numbers
+    five: Numbers
 
 
 def seen(routers: ArrayLike, experts: ArrayLike, own: Two, cross: Two) -> Overlaps:

@@ -7,13 +7,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.soft_moe.constants import Constants
-
-Array = NDArray[np.float64]
 
 
 class PairTimes(NamedTuple):
@@ -50,7 +49,7 @@ def pair_times(
         raise BadInput(f"pair_times: g2 is {g2} and level {level}, but 0 < g2 < level < 1 was expected.")
     p, fact = constants.degree, math.factorial(constants.degree)
 
-    def velocity(_: float, state: Array) -> list[float]:
+    def velocity(_: float, state: Numbers) -> list[float]:
         router, expert = state
         g00, g11 = (float(constants.correlation(k, k, router)) for k in (0, 1))
         return [
@@ -75,7 +74,7 @@ def slow_force(constants: Constants) -> float:
     return constants.force * constants.mean**4 / constants.square
 
 
-def breaking_time(constants: Constants, x: ArrayLike) -> Array:
+def breaking_time(constants: Constants, x: ArrayLike) -> Numbers:
     """When two students with experts u, -u and one router part, with `x = u.w*` of a teacher not yet learned.
 
     `dx/dt = slow_force x^3`. The experts are of norm 1.
@@ -92,7 +91,7 @@ def breaking_time(constants: Constants, x: ArrayLike) -> Array:
     return 1 / (2 * slow_force(constants) * np.asarray(x, float) ** 2)
 
 
-def sharing_time(constants: Constants, x: ArrayLike) -> Array:
+def sharing_time(constants: Constants, x: ArrayLike) -> Numbers:
     """When an unused student with `x = w.w*` interferes with a recovered pair: `dx/dt = 2 slow_force x^3`.
 
     With x > 0 it comes to share the teacher with the student that has learned it, with x < 0 it falls onto `-w*`. So
@@ -116,7 +115,7 @@ def cancels(corners: int, degree: int = 3) -> bool:
     return all(frequency % corners for frequency in range(degree, -1, -2))
 
 
-def polygon(corners: int, skip: int = 0) -> Array:
+def polygon(corners: int, skip: int = 0) -> Numbers:
     """The corners as unit vectors (n - skip, 2), without the first `skip`.
 
     Without one corner of a pentagon that cancels, the opposites of the other four add up to it: four students then

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from tutelage._types import Numbers
 from tutelage.dynamics.record import Record
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.papers.soft_moe import recipe
@@ -19,8 +19,6 @@ from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.result import Run
 from tutelage.verbs import flow
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Lifted:
         return float(np.max(np.abs(last / first - 1)))
 
     @cached_property
-    def whole(self) -> tuple[Array, Array]:
+    def whole(self) -> tuple[Numbers, Numbers]:
         """First and last vectors, of the students and then of the teachers, in all coordinates."""
         turn = np.linalg.qr(np.random.default_rng(0).standard_normal((self.settings.dim,) * 2))[0]
         size = self.frame.start.first.shape[-1]

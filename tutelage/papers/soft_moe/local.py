@@ -7,23 +7,22 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage._types import Numbers
 from tutelage.papers.soft_moe.constants import Constants
-
-Array = NDArray[np.float64]
 
 
 class _Terms(NamedTuple):
     """Arguments of Lemma 14's coefficients as arrays: overlaps g1, g2, inverse squared norms, and its Q_0, Q_1, Q_2."""
 
-    g1: Array
-    g2: Array
-    router: Array
-    expert: Array
-    q0: Array
-    q1: Array
-    q2: Array
+    g1: Numbers
+    g2: Numbers
+    router: Numbers
+    expert: Numbers
+    q0: Numbers
+    q1: Numbers
+    q2: Numbers
 
 
 def _terms(constants: Constants, g1: ArrayLike, g2: ArrayLike, a: ArrayLike, b: ArrayLike) -> _Terms:
@@ -35,7 +34,7 @@ def _terms(constants: Constants, g1: ArrayLike, g2: ArrayLike, a: ArrayLike, b: 
 
 def linearisation(
     constants: Constants, g1: ArrayLike = 1.0, g2: ArrayLike = 1.0, a: ArrayLike = 1.0, b: ArrayLike = 1.0
-) -> Array:
+) -> Numbers:
     """`d(I3, zeta1, zeta2)/dt` of a student and its teacher, linear in these three: matrices (..., 3, 3).
 
     `g1`, `g2` are their overlaps gamma1, gamma2; `a`, `b` the norms of router and expert. Lemma 14 with its slips
@@ -56,7 +55,7 @@ def linearisation(
     alpha1 = self_pull * (router + expert) + light * g1 * g2 * q1 * router
     alpha1 = alpha1 + heavy * g2 * (q0 * expert - q2 * router)
     iota1 = heavy * (q0 + g1 * q1) * expert + heavy * q2 * (router + expert)
-    rows = [
+    rows: list[list[Numbers]] = [
         [-alpha1, iota1, (light + heavy) * g2 * q1 * router],
         [-(self_pull * g2 - heavy * q2) * router, -g2 * (light * g1 * q1 - heavy * q2) * router, heavy * q1 * router],
         [-self_pull * g1 * expert, heavy * (q1 + g1 * q2) * expert, -heavy * g2 * q0 * expert],
@@ -66,7 +65,7 @@ def linearisation(
 
 def printed_linearisation(
     constants: Constants, g1: ArrayLike = 1.0, g2: ArrayLike = 1.0, a: ArrayLike = 1.0, b: ArrayLike = 1.0
-) -> Array:
+) -> Numbers:
     """The same with the coefficients as printed in Lemma 14, for experts of degree 3.
 
     alpha_1 has `g1 Q1` for `g2 Q0`; iota_2 has lost a factor 3 before Q2; rho_1 has g1 for g2, alpha_3 g2 for g1; the
@@ -76,7 +75,7 @@ def printed_linearisation(
     c_s2 = constants.c_s2
     alpha1 = 36 * c_s2 * (router + expert) + 6 * g1 * g2 * q1 * router + 18 * g1 * q1 * expert - 18 * g2 * q2 * router
     iota1 = 18 * (q0 + g1 * q1) * expert + 18 * q2 * (router + expert)
-    rows = [
+    rows: list[list[Numbers]] = [
         [-alpha1, iota1, 24 * g1 * q1 * router],
         [-(36 * c_s2 * g2 - 18 * q2) * router, -6 * g2 * (g1 * q1 - q2) * router, 18 * q1 * router],
         [-36 * c_s2 * g2 * expert, 18 * (q1 + g1 * q2) * expert, 18 * g2 * q0 * expert],
@@ -84,16 +83,16 @@ def printed_linearisation(
     return _matrix(rows)
 
 
-def _matrix(rows: list[list[Array]]) -> Array:
+def _matrix(rows: list[list[Numbers]]) -> Numbers:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def growth_rate(matrices: Array) -> Array:
+def growth_rate(matrices: Numbers) -> Numbers:
     """The largest real part of the eigenvalues."""
     return np.max(np.linalg.eigvals(matrices).real, axis=-1)
 
 
-def mixed_block(constants: Constants, a: float = 1.0, b: float = 1.0) -> Array:
+def mixed_block(constants: Constants, a: float = 1.0, b: float = 1.0) -> Numbers:
     """The Hessian at the minimum for a router that turns to its expert and the expert to its router, (2, 2)."""
     p, fact = constants.degree, math.factorial(constants.degree)
     router = (2 * p + 1) * fact * constants.slope_square / a**2
@@ -102,7 +101,7 @@ def mixed_block(constants: Constants, a: float = 1.0, b: float = 1.0) -> Array:
     return np.array([[router, both], [both, expert]])
 
 
-def spectrum(constants: Constants, dim: int, a: ArrayLike = 1.0, b: ArrayLike = 1.0) -> Array:
+def spectrum(constants: Constants, dim: int, a: ArrayLike = 1.0, b: ArrayLike = 1.0) -> Numbers:
     """All 2 m* dim eigenvalues of the Hessian at the minimum, sorted; `a`, `b` are the norms, one a unit.
 
     Units do not mix. Each has 0 twice (lengths), `C_S1 / a^2` and `p^2 C_S0 / b^2` dim - 2 times (directions outside
@@ -141,7 +140,7 @@ def tuning_rate(constants: Constants, a: ArrayLike = 1.0, b: ArrayLike = 1.0) ->
     return float(2 * np.min(found[2 * len(np.broadcast_arrays(np.atleast_1d(a), np.atleast_1d(b))[0]) :]))
 
 
-def projection_jacobian(v: Array, g: Array, printed: bool = False) -> Array:
+def projection_jacobian(v: Numbers, g: Numbers, printed: bool = False) -> Numbers:
     """The derivative in `v` of `(I - v v^T / |v|^2) g / |v|` (Lemma 26): that of a gradient by its unit vector.
 
     Printed with `I - v v^T / |v|^2` where `I - 3 v v^T / |v|^2` is right.

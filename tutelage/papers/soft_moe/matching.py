@@ -19,10 +19,10 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.growth import predicted_time as predicted_time
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 
 
@@ -72,7 +72,7 @@ class Matchings:
 
     student: Integers
     partner: Integers
-    time: Floats
+    time: Numbers
     teachers: int
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ def generalised_many(
     return _many(_edges(overlap, between, norms, alphas, growth), overlap.shape[2])
 
 
-def _table(values: ArrayLike, dims: int = 2) -> Floats:
+def _table(values: ArrayLike, dims: int = 2) -> Numbers:
     table = np.asarray(values, float)
     if table.ndim != dims or not table.size or np.any(np.isnan(table)):
         raise BadInput(
@@ -199,7 +199,7 @@ def _table(values: ArrayLike, dims: int = 2) -> Floats:
     return table
 
 
-def _edges(overlap: Floats, between: ArrayLike, norms: ArrayLike, alphas: ArrayLike, growth: Growth | None) -> Floats:
+def _edges(overlap: Numbers, between: ArrayLike, norms: ArrayLike, alphas: ArrayLike, growth: Growth | None) -> Numbers:
     """Times of all edges (..., m, m* + m); an edge between students stands in the row of the lower one."""
     growth, between = growth or Growth(), np.asarray(between, float)
     if between.shape != (*overlap.shape[:-1], overlap.shape[-2]):
@@ -212,7 +212,7 @@ def _edges(overlap: Floats, between: ArrayLike, norms: ArrayLike, alphas: ArrayL
     return np.concatenate([growth.teacher_times(overlap, norms, alphas), students], axis=-1)
 
 
-def _removals(cost: Floats, teachers: int) -> Iterator[tuple[int, int, float]]:
+def _removals(cost: Numbers, teachers: int) -> Iterator[tuple[int, int, float]]:
     """Take the cheapest edge (student, partner, cost), delete both of its ends, and so on while there is one."""
     cost = cost.copy()
     while np.isfinite(cost).any():
@@ -230,7 +230,7 @@ def _matching(steps: Iterator[tuple[int, int, float]], teachers: int) -> Matchin
     return Matching(pairs, tuple(Annihilation(i, c - teachers, t) for i, c, t in found if c >= teachers))
 
 
-def _many(cost: Floats, teachers: int) -> Matchings:
+def _many(cost: Numbers, teachers: int) -> Matchings:
     student, partner, time = map(np.asarray, _removals_many(jnp.asarray(cost), teachers))
     return Matchings(student, partner, time, teachers)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.analysis.pruning import Pruning, gram_of, prune, prune_run
 from tutelage.oracle.population import population
 from tutelage.papers.paper import Size
@@ -23,8 +24,6 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.result import Run
-
-Array = NDArray[np.float64]
 
 DIMS = (200, 1000)
 EPSILONS = (0.01, 0.02, 0.05, 0.1)
@@ -65,7 +64,7 @@ def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
         raise BadInput(f"synthetic: there are {m} students for {k} teachers, but at least one each was expected.")
     drawn, apart = _drawn(settings, seed)
 
-    def state(logarithm: float) -> Array:
+    def state(logarithm: float) -> Numbers:
         return _learnt(apart + math.exp(logarithm) * drawn, k, epsilon)
 
     # How much of the drawn vectors may be mixed into orthogonal ones; with nearly none the cosines are nearly 0.
@@ -79,7 +78,7 @@ def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
 
 
 @functools.lru_cache(maxsize=2 * DRAWS)
-def _drawn(settings: SoftMoeSettings, seed: int) -> tuple[Array, Array]:
+def _drawn(settings: SoftMoeSettings, seed: int) -> tuple[Numbers, Numbers]:
     """Random unit vectors, and the orthonormal ones nearest to their parts beyond the teachers."""
     drawn = _unit(np.asarray(recipe.problem(settings).begin(seed).student.first))
     taught = 2 * settings.teachers
@@ -87,11 +86,11 @@ def _drawn(settings: SoftMoeSettings, seed: int) -> tuple[Array, Array]:
     return drawn, np.pad(left @ right, ((0, 0), (taught, 0)))
 
 
-def _unit(rows: Array) -> Array:
+def _unit(rows: Numbers) -> Numbers:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _learnt(rows: Array, teachers: int, epsilon: float) -> Array:
+def _learnt(rows: Numbers, teachers: int, epsilon: float) -> Numbers:
     """Unit rows, with those of the first students at the cosine `1 - epsilon` to their teacher's."""
     rows, axes = _unit(rows), np.arange(2 * teachers)
     own = np.concatenate([np.arange(teachers), len(rows) // 2 + np.arange(teachers)])
@@ -102,7 +101,7 @@ def _learnt(rows: Array, teachers: int, epsilon: float) -> Array:
     return rows
 
 
-def _largest(rows: Array, students: int, teachers: int) -> float:
+def _largest(rows: Numbers, students: int, teachers: int) -> float:
     """The largest cosine of an unused student's vector with any other vector, students' or teachers'."""
     unused = np.concatenate([np.arange(teachers, students), students + np.arange(teachers, students)])
     others = np.concatenate([rows, np.eye(2 * teachers, rows.shape[1])])
@@ -168,7 +167,7 @@ def winners(run: Run, seed: int, time: float) -> tuple[int, ...] | None:
     return tuple(found) if np.isfinite(times.min(0)).all() and len(found) == times.shape[1] else None
 
 
-def longest(time: Array, flags: NDArray[np.bool_]) -> tuple[float, float] | None:
+def longest(time: Numbers, flags: NDArray[np.bool_]) -> tuple[float, float] | None:
     """The longest stretch of records at which a flag is up, if it ever is."""
     if not flags.any():
         return None

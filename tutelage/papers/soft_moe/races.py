@@ -1,22 +1,22 @@
 """Flows of the whole problem, and who recovered which teacher, when, beside who was predicted to."""
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
-from tutelage.analysis.claims import Interval
+from tutelage._types import Numbers
+from tutelage.analysis import lines
+from tutelage.analysis.claims import mean_interval
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory.result import Run
-
-Array = NDArray[np.float64]
 
 STAGE = 0.4
 """The time of the first stage, over sqrt(dim): nearly every draw's predicted recoveries are over by then."""
@@ -51,7 +51,7 @@ class Race:
         return [Start(self.settings, rows, np.asarray(self.run.teacher.first)) for rows in first]
 
     @cached_property
-    def times(self) -> Array:
+    def times(self) -> Numbers:
         """When each teacher (seed, teacher) is first recovered by an expert; infinite if never."""
         return np.nan_to_num(self.run.expert_time.values, nan=np.inf).min(1)
 
@@ -89,13 +89,13 @@ class Race:
         return np.isfinite(self.run.pair_time.values).sum((1, 2)) // 2
 
     @cached_property
-    def finish(self) -> Array:
+    def finish(self) -> Numbers:
         """T* of Theorem 1: when the last teacher is recovered; the end of the run if one never is."""
         last = self.times.max(1)
         return np.where(np.isfinite(last), last, self.until)
 
     @cached_property
-    def unused_overlap(self) -> Array:
+    def unused_overlap(self) -> Numbers:
         """The largest |overlap| of a student that recovered nothing with anything else, at the record after T*."""
         return np.array([self._unused_overlap(seed) for seed in range(self.count)])
 
@@ -112,7 +112,7 @@ class Race:
         return max(taught, *(float(max(np.abs(x[unused]).max(), np.abs(x[:, unused]).max())) for x in among))
 
     @cached_property
-    def early_overlap(self) -> Array:
+    def early_overlap(self) -> Numbers:
         """The largest |overlap with its teacher| of a pair of Eq. (6) that is yet to come, at each recovery."""
         return np.array([self._early_overlap(seed) for seed in range(self.count)])
 
@@ -131,7 +131,7 @@ class Race:
 class Start:
     """The first overlaps of one seed, and what they predict."""
 
-    def __init__(self, settings: SoftMoeSettings, rows: Array, teacher: Array):
+    def __init__(self, settings: SoftMoeSettings, rows: Numbers, teacher: Numbers):
         experts, taught = rows[settings.students :], teacher[settings.teachers :]
         self.settings, self.products = settings, experts @ taught.T
         self.norms = np.linalg.norm(experts, axis=1)
@@ -175,56 +175,49 @@ def swept(settings: SoftMoeSettings, size: Size) -> "Sweep":
     """The sweep over dims from orthonormal starts that a figure and a claim look at together."""
     dims, seeds = SWEEPS[size]
     first = SoftMoeSettings(**settings.model_dump() | {"init": "orthonormal", "dim": dims[0], "until": None})
-    return Sweep(first, dims, seeds)
+    return Sweep.of(first, dims, seeds)
 
 
+@dataclass(frozen=True)
 class Sweep:
-    """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted."""
+    """The first recovery from the same seeds in many dimensions: times (dim, seed), observed and predicted.
 
-    def __init__(self, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int):
-        self.settings, self.dims, self.seeds = settings, dims, seeds
+    An observed time is infinite if it did not come in time.
+    """
 
-    @cached_property
-    def _all(self) -> tuple[Array, Array]:
-        cells = [[self._one(dim, seed) for seed in range(self.seeds)] for dim in self.dims]
-        return np.array([[seen for seen, _ in row] for row in cells]), np.array([[p for _, p in row] for row in cells])
+    dims: tuple[int, ...]
+    times: Numbers
+    predicted: Numbers
 
-    def _one(self, dim: int, seed: int) -> tuple[float, float]:
-        settings = SoftMoeSettings(**self.settings.model_dump() | {"dim": dim, "until": None})
-        start = recipe.problem(settings).begin(seed)
-        predicted = Start(settings, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
-        # The prediction is right to some per cent, so that nothing is run for long after it.
-        return float(Race(settings, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted
+    @classmethod
+    def of(cls, settings: SoftMoeSettings, dims: tuple[int, ...], seeds: int) -> "Sweep":
+        cells = np.array([[_first(settings, dim, seed) for seed in range(seeds)] for dim in dims])
+        return cls(dims, cells[..., 0], cells[..., 1])
+
+    @property
+    def seeds(self) -> int:
+        return self.times.shape[1]
 
     def beyond(self, least: int) -> "Sweep":
         """The part of it in dims from `least` up."""
         kept = [number for number, dim in enumerate(self.dims) if dim >= least]
-        part = Sweep(self.settings, tuple(self.dims[number] for number in kept), self.seeds)
-        part.__dict__["_all"] = tuple(values[kept] for values in self._all)
-        return part
-
-    @property
-    def times(self) -> Array:
-        """Observed; infinite if it did not come."""
-        return self._all[0]
-
-    @property
-    def predicted(self) -> Array:
-        return self._all[1]
+        return Sweep(tuple(self.dims[number] for number in kept), self.times[kept], self.predicted[kept])
 
     @cached_property
-    def exponents(self) -> Array:
-        """The slope of log time in log dim of each seed."""
-        return np.polyfit(np.log(self.dims), np.log(self.times), 1)[0]
+    def exponent(self) -> lines.Estimate:
+        """Of the time in dim: the mean of the seeds' exponents, with its 99 % interval; nan if a time did not come.
 
-    @property
-    def exponent(self) -> float:
-        """The mean of the seeds' slopes."""
-        return float(np.mean(self.exponents))
+        Seeds are the same in all dims, each with a level of its own, so that a seed has an exponent of its own.
+        """
+        with np.errstate(invalid="ignore"):
+            each = lines.exponent(self.dims, self.times)
+        return lines.Estimate(float(each.mean()), mean_interval(each, level=0.99))
 
-    @property
-    def interval(self) -> Interval:
-        """Of the mean slope, from the spread over seeds (Student)."""
-        count = len(self.exponents)
-        half = student_t.ppf(0.995, max(count - 1, 1)) * np.std(self.exponents, ddof=1) / math.sqrt(count)
-        return Interval(self.exponent - float(half), self.exponent + float(half), 0.99)
+
+def _first(settings: SoftMoeSettings, dim: int, seed: int) -> tuple[float, float]:
+    """When the first pair is recovered, observed and predicted."""
+    at = SoftMoeSettings(**settings.model_dump() | {"dim": dim, "until": None})
+    start = recipe.problem(at).begin(seed)
+    predicted = Start(at, np.asarray(start.student.first), np.asarray(start.teacher.first)).race.pairs[0].time
+    # The prediction is right to some per cent, so that nothing is run for long after it.
+    return float(Race(at, (seed,), 1.5 * predicted + 5, records=2).times.min()), predicted

@@ -15,6 +15,7 @@ from tutelage.problem.initial import MixtureRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
+from tutelage.problem.rows import equicorrelated
 
 PARTS = {
     "routers and experts": ("routers", "experts"),
@@ -25,14 +26,13 @@ PARTS = {
 
 def teacher(settings: SoftMoeSettings) -> Mixture:
     """Orthonormal routers and experts (Assumption 1); experts with a common cosine if that is asked for."""
-    count, cosine = settings.teachers, settings.cosine
+    count = settings.teachers
     axes = np.eye(2 * count)
-    turn = np.linalg.cholesky((1 - cosine) * np.eye(count) + cosine)
     return Mixture(
         settings.gate,
         degree=settings.degree,
         routers=axes[:count],
-        experts=turn @ axes[count:],
+        experts=equicorrelated(count, settings.cosine) @ axes[count:],
         second=settings.importance,
     )
 

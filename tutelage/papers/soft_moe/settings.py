@@ -1,15 +1,14 @@
 """The parameters of the paper's experiments, with its symbols and values."""
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pydantic
 from pydantic import Field
 
+from tutelage.papers.fields import Positive, check_cosine
 from tutelage.papers.recipe import Settings
-
-Positive = Annotated[float, Field(gt=0)]
 
 
 class SoftMoeSettings(Settings):
@@ -54,11 +53,7 @@ class SoftMoeSettings(Settings):
             raise ValueError(f"students is {self.students} but dim is {self.dim}; orthonormal students need dim >= 2 m")
         if self.alphas is not None and len(self.alphas) != self.teachers:
             raise ValueError(f"alphas has {len(self.alphas)} entries but teachers is {self.teachers}; give one each")
-        if self.teachers > 1 and self.cosine <= -1 / (self.teachers - 1):
-            raise ValueError(
-                f"cosine is {self.cosine:g}, but {self.teachers} vectors can only have equal cosines above "
-                f"{-1 / (self.teachers - 1):g}; choose a larger one"
-            )
+        check_cosine(self.cosine, self.teachers)
         return self
 
     @property

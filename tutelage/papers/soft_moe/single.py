@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.events import Crossings
 from tutelage.dynamics.record import Record, Stop
 from tutelage.dynamics.snapshot import Snapshot
@@ -29,8 +29,6 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.problem import Problem
 from tutelage.trajectory.result import Run
 from tutelage.verbs import flow
-
-Array = NDArray[np.float64]
 
 DIMS = (10**3, 10**4, 10**6)
 NORMS = ((1.0, 1.0), (0.95, 1.05))  # of router and expert; the second at the middle dim only
@@ -61,8 +59,8 @@ class Journey:
     gamma2: float
     router_norm: float
     expert_norm: float
-    time: Array
-    overlap: Array
+    time: Numbers
+    overlap: Numbers
     half_time: float
     expert_time: float
     router_time: float
@@ -125,7 +123,7 @@ class Single:
             for x in (size, -size)
         )
 
-    def vectors(self, dim: int) -> tuple[Array, Array]:
+    def vectors(self, dim: int) -> tuple[Numbers, Numbers]:
         """Router and expert of the start, orthogonal to each other; the teacher has the axes 0 and 1."""
         gamma1, gamma2, zeta1, zeta2 = np.array(START) / math.sqrt(dim)
         router = np.array([gamma1, zeta1, math.sqrt(1 - gamma1**2 - zeta1**2), 0, 0, 0])
@@ -150,13 +148,13 @@ class Single:
             router_time=float(run.dataset["router_time"][0, 0, 0]),
         )
 
-    def _slow(self, x: float, predicted: float, routers: Sequence[Array], experts: Sequence[Array]) -> Slow:
+    def _slow(self, x: float, predicted: float, routers: Sequence[Numbers], experts: Sequence[Numbers]) -> Slow:
         """Follow the first student, of overlap `x`."""
         run = self._run(routers, experts, 1.5 * predicted + 60)
         return Slow(x, predicted, float(run.dataset["half_time"][0, 0, 0]), float(run.dataset["loss"][0, -1]))
 
     def _run(
-        self, routers: Sequence[Array], experts: Sequence[Array], until: float, second: Sequence[float] = (1.0, 1.0)
+        self, routers: Sequence[Numbers], experts: Sequence[Numbers], until: float, second: Sequence[float] = (1.0, 1.0)
     ) -> Run:
         kind: dict[str, Any] = {"gate": self.settings.gate, "degree": self.settings.degree}
         axes = np.eye(2)
@@ -173,6 +171,6 @@ class Single:
         )
 
 
-def _tilted(x: float) -> Array:
+def _tilted(x: float) -> Numbers:
     """A unit vector with overlap x with the teacher's expert."""
     return np.array([0, x, 0, math.sqrt(1 - x**2), 0, 0])

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
-from tutelage.analysis.phases import Fit, line
+from tutelage.analysis.lines import Line, line
 from tutelage.dynamics.flow import Flow
 from tutelage.dynamics.record import Record, Stop
 from tutelage.dynamics.snapshot import Snapshot
@@ -106,16 +106,16 @@ class Tuning:
         return np.array([tuning_rate(self.constants, a, b) for a, b in zip(*self.norms, strict=True)])
 
     @cached_property
-    def fit(self) -> Fit:
+    def fit(self) -> Line:
         """The line through the logarithm of the squared distance, on the window; its slope is minus the rate."""
         return self._line(self.distance)
 
     @cached_property
-    def fits(self) -> tuple[Fit, ...]:
+    def fits(self) -> tuple[Line, ...]:
         """The same of each expert."""
         return tuple(self._line(values) for values in self.distances)
 
-    def _line(self, values: Values) -> Fit:
+    def _line(self, values: Values) -> Line:
         inside = (self.time >= WINDOW[0]) & (self.time <= WINDOW[1])
         return line(self.time[inside], np.log(values[inside]))
 

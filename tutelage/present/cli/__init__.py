@@ -177,7 +177,7 @@ def check(
     safe = guarded(chosen, crashes, refuse_bad_input=True)
     store = Store(folder)
     with (
-        Progress(quiet=quiet, title=f"checking {chosen.name}") as progress,
+        Progress(quiet=quiet, title=f"checking {chosen.name}", alike=False) as progress,
         listening(Within(progress.tell)),
         stoppable(),
         store.in_use(),
@@ -216,7 +216,7 @@ def reproduce(
     from tutelage.present.reproduce import reproduce as reproduced
     from tutelage.present.reproduction import tally
 
-    with Progress(quiet=quiet, title="reproducing") as progress, stoppable():
+    with Progress(quiet=quiet, title="reproducing", alike=False) as progress, stoppable():
         size: Literal["quick", "full"] = "full" if full else "quick"
         done = reproduced(
             targets or (), size=size, out=out, seeds=seeds, certify=certify, store=folder, progress=progress

@@ -197,7 +197,7 @@ def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as
     done = read(entry)
     table = done.claims
     if check:
-        with Progress(title="checking claims", quiet=as_json) as progress:
+        with Progress(title="checking claims", quiet=as_json, alike=False) as progress:
             table = claims_of(papers.get(entry.spec["paper"]), done, progress)
     claims = None if table is None else table.records()
     _show_dataset(done.dataset, _about(entry), claims, as_json)

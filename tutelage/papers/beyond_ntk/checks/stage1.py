@@ -6,17 +6,16 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
-
-Array = NDArray[np.floating]
 
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
 SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size
@@ -26,7 +25,7 @@ LARGE = 0.2  # of vbar_i^2: a neuron with two such coordinates has not won one o
 
 
 @cache
-def path(dim: int, ratio: float, scale: float) -> tuple[Array, Array, Array]:
+def path(dim: int, ratio: float, scale: float) -> tuple[Numbers, Numbers, Numbers]:
     """Times, moments and weights of the warm-up equation from `q_i = scale^2/d`, to time 4d."""
     a, times = warmup.spaced(dim, ratio), np.linspace(0, 4 * dim, RECORDS)
     return times, warmup.flow(scale**2 / dim, a, times), a
@@ -57,7 +56,7 @@ def order_two_decays(evidence: Evidence) -> Finding:
         when, moments, a = path(dim, ratio, scale)
         _, plus, minus = warmup.excess(moments, a)
         delta, late = np.maximum(plus, minus), when >= 3.6 * dim
-        ratios.append(-np.polyfit(when[late], np.log(delta[late]), 1)[0] / (2 * B2 * a.min()))
+        ratios.append(-lines.slope(when[late], np.log(delta[late])) / (2 * B2 * a.min()))
         if scale == 1:
             times[dim, ratio] = float(when[np.argmax(delta <= 1 / dim**2)]) / (dim * math.log(dim))
     text = f"Rate over (8/pi) min a at time 4d: {min(ratios):.3f} to {max(ratios):.3f}. "
@@ -85,24 +84,25 @@ def moments_stay(evidence: Evidence) -> Finding:
     return all_of([at_most(top, 1.0, detail=text), at_least(low, 0.5)])
 
 
-def _growth() -> tuple[Array, Array]:
+def _growth() -> tuple[Numbers, Numbers]:
     """`v_i(T_1)^2/v_i(0)^2` (neuron, d) in the population, and `a_i d`."""
     run = _warm()
     return run.base[-1] ** 2 / run.base[0] ** 2, run.weights * len(run.weights)
 
 
-def _exponent(growth: Array, factor: Array) -> float:
+def _exponent(growth: Numbers, factor: Numbers) -> lines.Estimate:
     """Of the growth as a power of `a_i d`, through the medians over neurons."""
-    return float(np.polyfit(np.log(factor), np.log(np.median(growth, axis=0)), 1)[0])
+    return lines.exponent_over_seeds(factor, lambda chosen: np.median(growth[chosen], axis=0), len(growth))
 
 
 def squares_take_the_weights(evidence: Evidence) -> Finding:
     growth, factor = _growth()
-    text = f"Growth of the squares as a power of a_i d: {_exponent(growth, factor):.3f}."
+    exponent = _exponent(growth, factor)
+    text = f"Growth of the squares as a power of a_i d: {exponent:.3f} (95 %, over neurons)."
     return all_of(
         [
             at_most(np.median(np.abs(growth / factor - 1)), 0.1, detail="The median over neurons and coordinates."),
-            at_most(abs(_exponent(growth, factor) - 1), 0.1, detail=text),
+            at_most(abs(exponent.value - 1), 0.1, detail=text),
         ]
     )
 
@@ -110,13 +110,14 @@ def squares_take_the_weights(evidence: Evidence) -> Finding:
 def printed_factor(evidence: Evidence) -> Finding:
     growth, factor = _growth()
     exponent = _exponent(np.sqrt(growth), factor)
-    return at_most(abs(exponent - 1), 0.1, detail=f"|v_i| grows as the power {exponent:.3f} of a_i d.")
+    text = f"|v_i| grows as the power {exponent:.3f} of a_i d (95 %, over neurons)."
+    return at_most(abs(exponent.value - 1), 0.1, detail=text)
 
 
 # Stage 1.2.
 
 
-def _cubic(dim: int, evidence: Evidence) -> tuple[Array, Array]:
+def _cubic(dim: int, evidence: Evidence) -> tuple[Numbers, Numbers]:
     """`-[G]_i/v_i` and `a_i vbar_i^2` for neurons of a bulk that has learnt orders 0 and 2, weights of ratio 2."""
     a, rng = warmup.spaced(dim, 2.0), evidence.random(13)
     bulk = mixture(Masses(a, np.zeros(dim)), a, rng)
@@ -133,7 +134,7 @@ def cubic_law(evidence: Evidence) -> Finding:
         worst = dim**2 * float(np.max(np.abs(rates - directions.RATE4 * cubic)))
         scaled.append(worst / math.log(dim))
         told.append(f"{worst:.2f} (d = {dim})")
-    slope = float(np.polyfit(cubic.ravel(), rates.ravel(), 1)[0]) / directions.RATE4
+    slope = float(lines.slope(cubic.ravel(), rates.ravel())) / directions.RATE4
     text = f"The largest residual of 32 neurons times d^2: {', '.join(told)}; the bound is over log d. "
     text += f"Regression of the rates on a_i vbar_i^2 at d = {dims[-1]}: {slope:.3f} B_14."
     return all_of([at_most(scaled, 1.0, detail=text), at_most(abs(slope - 1), 0.15)])
@@ -215,7 +216,7 @@ DIMS = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
 def _measure_exponent(constant: float) -> tuple[float, str]:
     """Of `mu(S_bad)/mu(S_good)` as a power of d, for `d Gamma = constant log d`."""
     found = lottery.measures(DIMS, constant * np.log(DIMS))
-    good, ratio = (np.polyfit(np.log(DIMS), np.log(values), 1)[0] for values in (found.good, found.bad / found.good))
+    good, ratio = (lines.exponent(DIMS, values) for values in (found.good, found.bad / found.good))
     ends = found.bad[[0, -1]] / found.good[[0, -1]]
     text = (
         f"mu(bad)/mu(good) is {ends[0]:.3g} at d = 100 and {ends[1]:.3g} at 10^6: exponent {ratio:.2f}. mu(good) has "
@@ -244,7 +245,7 @@ def bad_is_rare_here(evidence: Evidence) -> Finding:
 # The step.
 
 
-def _imbalance(step: float, steps: int, dim: int = 30) -> Array:
+def _imbalance(step: float, steps: int, dim: int = 30) -> Numbers:
     """|sum q - 1| of descent on orders 0 and 2 from near the fixed point."""
     a = np.full(dim, 1 / dim)
     return np.abs(warmup.descent(1.01 * a, a, step, steps).sum(1) - 1)

@@ -4,21 +4,20 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import field, powers
 from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates
 from tutelage.papers.beyond_ntk.evidence import Evidence
-from tutelage.papers.beyond_ntk.field import Numbers, Vectors
+from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 from tutelage.papers.beyond_ntk.orbits import full_group, orbit
 
-Array = NDArray[np.floating]
 DIM, BASE, STEPS = 5, 6, 20
 
 
-def population(evidence: Evidence) -> tuple[Vectors, Numbers, Numbers, Vectors, Numbers]:
+def population(evidence: Evidence) -> tuple[Vectors, PerRow, PerRow, Vectors, PerRow]:
     """Base neurons with unequal masses, unequal teacher weights, and all images of the neurons under all signs."""
     random = evidence.random(3)
     base = jnp.asarray(random.standard_normal((BASE, DIM)) / math.sqrt(DIM))
@@ -68,7 +67,7 @@ def printed_orders(evidence: Evidence) -> Finding:
     return at_most(max(gaps.values()), 1e-12, detail=text)
 
 
-def printed_field(base: Vectors, masses: Numbers, a: Numbers, order: int) -> Vectors:
+def printed_field(base: Vectors, masses: PerRow, a: PerRow, order: int) -> Vectors:
     """Eq. (3.3) for the base neurons with its free index read as i: `S_2^j` stands where `M_2j` should."""
     half = order // 2
     square, norm = base**2, jnp.linalg.norm(base, axis=1, keepdims=True)
@@ -80,7 +79,7 @@ def printed_field(base: Vectors, masses: Numbers, a: Numbers, order: int) -> Vec
     return along * force - radial * inner[:, None] * base
 
 
-def start_field(v: Vectors, a: Numbers) -> tuple[Vectors, Vectors]:
+def start_field(v: Vectors, a: PerRow) -> tuple[Vectors, Vectors]:
     """Orders 0 and 2, and all later ones, of `G(v; N(0, I/d))`. An isotropic bulk pulls along v only."""
     dim = v.shape[1]
     high = 4 * (isotropic(dim) - C0 - C2 / dim) * v - 2 * field.pull(v, jnp.eye(dim), a, snap=True, above=2)
@@ -96,7 +95,7 @@ def start_scales(evidence: Evidence) -> Finding:
         v = jnp.asarray(random.standard_normal((200, dim)) / math.sqrt(dim))
         low, high = (np.asarray(each) for each in start_field(v, jnp.asarray(weights / weights.sum())))
         sizes.append((math.sqrt(np.mean(low**2)), math.sqrt(np.mean(high**2)), float(np.max(np.abs(high)))))
-    slopes = np.polyfit(np.log(dims), np.log(sizes), 1)[0]
+    slopes = lines.exponent(dims, sizes)
     text = f"Exponents of d for d = {dims[0]} to {dims[-1]}: orders 0 and 2 {slopes[0]:.2f} (claimed -1.5), orders "
     text += f">= 4 {slopes[1]:.2f} (claimed -2.5 and logarithms), and the largest coordinate {slopes[2]:.2f}."
     return all_of([at_most(abs(slopes[0] + 1.5), 0.3, detail=text), at_most(abs(slopes[1] + 2.5), 0.3)])

@@ -11,7 +11,6 @@ from tutelage.papers.beyond_ntk import rivals
 from tutelage.papers.beyond_ntk.rivals import Contest
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
-from tutelage.trajectory.join import combined, part
 
 NETWORK, BOUND = "network", "bound for any features"
 LABELS = {
@@ -31,11 +30,12 @@ COLOURS = dict(zip(LABELS, (0, 1, 1, 2, 2, 3, 4, 5, 6), strict=True))
 DASHED = ("ntk-relu", "arc-relu", BOUND)
 
 
-def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
+def compute(settings: BeyondNtkSettings, size: Size) -> xr.DataTree:
     """The paper's loss of every method at each dimension, and at each number of samples."""
     tails = [hermite_tail(rivals.teacher(10), degree) * 10 for degree in DEGREES]
     dims, counts = (_table(contests) for contests in (rivals.DIMENSIONS[size], rivals.SAMPLES[size]))
-    return combined(dims=dims, counts=counts).assign_attrs(tails=tails, step=rivals.STEP)
+    about = xr.Dataset(attrs={"tails": tails, "step": rivals.STEP})
+    return xr.DataTree.from_dict({"/": about, "dims": dims, "counts": counts})
 
 
 def _table(contests: Sequence[Contest]) -> xr.Dataset:
@@ -48,13 +48,13 @@ def _table(contests: Sequence[Contest]) -> xr.Dataset:
     return xr.Dataset({"loss": (("contest", "learner"), values), **about}, {"learner": list(LABELS)})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    dims, counts = part(dataset, "dims"), part(dataset, "counts")
+def sheet(tree: xr.DataTree) -> Sheet:
+    dims, counts = tree["dims"].to_dataset(), tree["counts"].to_dataset()
     sizes = ", ".join(f"{int(n)}" for n in dims["samples"])
     dim = int(counts["dim"][0])
     marks = tuple(
         Mark(f"polynomials of degree {degree}", level=float(tail))
-        for degree, tail in zip(DEGREES, np.atleast_1d(dataset.attrs["tails"]), strict=True)
+        for degree, tail in zip(DEGREES, np.atleast_1d(tree.attrs["tails"]), strict=True)
     )
     return Sheet(
         "The network, kernel methods and the lower bound, on the same samples",
@@ -62,7 +62,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             _panel(dims, "dim", f"N = {sizes} samples", "dimension d", marks, named=True),
             _panel(counts, "samples", f"d = {dim}", "samples N", marks, xscale="log", note="colours as on the left"),
         ),
-        caption=_caption(dataset, dims, counts),
+        caption=_caption(tree, dims, counts),
     )
 
 
@@ -84,7 +84,7 @@ def _curve(x: np.ndarray, y: np.ndarray, label: str, name: str) -> list[Series]:
     return drawn if name == BOUND else [*drawn, line(x, y, kind="points", colour=colour)]
 
 
-def _caption(dataset: xr.Dataset, dims: xr.Dataset, counts: xr.Dataset) -> str:
+def _caption(tree: xr.DataTree, dims: xr.Dataset, counts: xr.Dataset) -> str:
     rows = []
     for index in range(dims.sizes["contest"]):
         one = dims.isel(contest=index)
@@ -99,7 +99,7 @@ def _caption(dataset: xr.Dataset, dims: xr.Dataset, counts: xr.Dataset) -> str:
     followed = f" (at d = {', '.join(flows)} the flow that it follows)" if flows else ""
     return (
         f"d L of the network, of the best kernel method and of the bound: {'; '.join(rows)}. Uniform teacher of |z| "
-        f"units, full-batch descent with eta_inf = {dataset.attrs['step']:g}{followed}, m = {width} units to the time "
+        f"units, full-batch descent with eta_inf = {tree.attrs['step']:g}{followed}, m = {width} units to the time "
         f"{until} "
         f"(right: m = {int(counts['width'][0])}, time {float(counts['until'][0]):g}). Ridges are the best for the "
         "population, and all losses are exact. With few samples the network stays at the level of the kernels."

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.directions import blow_up_time
 from tutelage.papers.beyond_ntk.lottery import FATES, KINDS, bars
 from tutelage.papers.beyond_ntk.races import PLANS, network, race, tables, told
@@ -101,7 +101,7 @@ def _times(title: str, points: list[Series]) -> Panel:
         title,
         "time by the direction equation",
         "time observed",
-        (*points, line(ends, ends, "equal", dash="dotted", colour=6)),
+        (*points, line(ends, ends, "equal", dash="dotted", colour=GREY)),
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.late import STEP, late, slope, tail
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
@@ -54,7 +54,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
                 (
                     line(time, dataset["beta"].values, r"dense, $\beta$"),
                     line(time, dataset["gamma"].values, r"on the axis, $\gamma$"),
-                    line(time[seen], dataset["law"].values[seen], "$1/(C_2 t)$", dash="dashed", colour=6),
+                    line(time[seen], dataset["law"].values[seen], "$1/(C_2 t)$", dash="dashed", colour=GREY),
                 ),
                 xscale="log", yscale="log",
             ),
@@ -63,7 +63,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
                 (
                     line(time, dataset["loss"].values, "L, orders 0, 2 and from 4 on"),
                     line(time[seen], dataset["loss_law"].values[seen], r"$(1 - 3/\pi)\, d/(C_2 t)^2$", dash="dashed",
-                         colour=6),
+                         colour=GREY),
                 ),
                 xscale="log", yscale="log",
             ),

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Panel, Sheet, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -63,7 +63,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 def _panel(dataset: xr.Dataset, name: str, title: str) -> Panel:
     time, losses = dataset[f"{name}_time"].values[1:], dataset[f"{name}_loss_order"].values[1:]
     orders = list(dataset["tensor_order"].values)
-    curves = [line(time, _shown(dataset[f"{name}_loss"].values[1:]), "all orders", colour=6, dash="dashed")]
+    curves = [line(time, _shown(dataset[f"{name}_loss"].values[1:]), "all orders", colour=GREY, dash="dashed")]
     curves += [
         line(time, _shown(losses[:, orders.index(k)]), f"order {k}", colour=i) for i, k in enumerate(SHOWN[name])
     ]

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import TAIL, plateau
 from tutelage.papers.beyond_ntk.escapes import (
     DIMS,
@@ -17,12 +18,10 @@ from tutelage.papers.beyond_ntk.escapes import (
     heights,
     plateau_run,
     scale,
-    slope,
 )
+from tutelage.papers.beyond_ntk.figures.beyond.common import barred
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
-
-GREY = 6
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
@@ -65,20 +64,12 @@ def _curves(dataset: xr.Dataset) -> Panel:
 
 
 def _by_dim(dataset: xr.Dataset) -> Panel:
-    dims, mean = dataset["dim"].values, dataset["time_by_dim"].mean("seed").values
-    level = mean[-1] / scale(dims[-1])
+    dims = dataset["dim"].values
+    points = barred(dims, dataset["time_by_dim"], colour=0)
+    last = points.y[-1]
     fine = np.geomspace(dims[0], dims[-1], 50)
-    points = line(
-        dims,
-        mean,
-        "mean over seeds, and their range",
-        kind="points",
-        low=dataset["time_by_dim"].min("seed").values,
-        high=dataset["time_by_dim"].max("seed").values,
-        colour=0,
-    )
-    power = line(fine, mean[-1] * (fine / dims[-1]) ** 2, "$d^2$", dash="dotted", colour=GREY)
-    law = line(fine, level * fine**2 / np.log(fine), r"$d^2/\log d$", dash="dashed", colour=GREY)
+    power = line(fine, last * (fine / dims[-1]) ** 2, "$d^2$", dash="dotted", colour=GREY)
+    law = line(fine, last / scale(dims[-1]) * fine**2 / np.log(fine), r"$d^2/\log d$", dash="dashed", colour=GREY)
     return Panel(
         f"length against d, m = {dataset.attrs['ratio']} d",
         "dimension d",
@@ -91,15 +82,7 @@ def _by_dim(dataset: xr.Dataset) -> Panel:
 
 def _by_width(dataset: xr.Dataset) -> Panel:
     times, dim = dataset["time_by_width"], dataset.attrs["fixed"]
-    points = line(
-        dataset["width"].values,
-        times.mean("seed").values,
-        "mean over seeds, and their range",
-        kind="points",
-        low=times.min("seed").values,
-        high=times.max("seed").values,
-        colour=0,
-    )
+    points = barred(dataset["width"].values, times, colour=0)
     return Panel(
         f"length against the width, d = {dim}",
         "width m",
@@ -141,8 +124,9 @@ def _caption(dataset: xr.Dataset) -> str:
     )
     return (
         f"Population gradient, abs student, uniform weights, eta_inf = 0.2, {dataset.sizes['seed']} seeds. Mean times: "
-        f"{told}; the log-log slope is {slope(dims, mean):.2f}, and the ratio to d^2/log d is {ratios}. Wider networks "
-        f"leave sooner, d = {dataset.attrs['fixed']}: {wide}. The lines of the second panel go through its last point."
+        f"{told}; the log-log slope is {lines.exponent(dims, mean):.2f}, and the ratio to d^2/log d is {ratios}. Wider "
+        f"networks leave sooner, d = {dataset.attrs['fixed']}: {wide}. The lines of the second panel go through its "
+        "last point."
     )
 
 

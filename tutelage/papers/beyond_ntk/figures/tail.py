@@ -3,13 +3,12 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.masses import law_loss
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, local_slopes, losses
 from tutelage.papers.paper import Figure, Size
 
-GREY = 6
 STEEPEST = -12.0
 _TIME = r"time $\eta_\infty T$"
 

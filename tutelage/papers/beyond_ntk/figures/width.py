@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.width import LEFT, expected_error, sized
@@ -11,7 +11,6 @@ from tutelage.papers.paper import Figure, Size
 
 LOOKS = (2.0, 8.0, 60.0)
 """Times at which the error is shown against the width."""
-GREY = 6
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:

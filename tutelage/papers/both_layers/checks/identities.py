@@ -1,20 +1,19 @@
 """Closed forms: loss, gradient, Hessian, homogeneity, any orientation of lines, reduction to a few coordinates."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Claim, Finding, all_of, at_most, holds_if
 from tutelage.papers.both_layers.evidence import FRAME, Evidence, widen
 from tutelage.papers.both_layers.oriented import oriented_gradient, oriented_loss
 from tutelage.papers.both_layers.quadrature import planar_gradient, planar_loss
 
-Array = NDArray[np.floating]
 SHAPES = ((2, 1), (6, 3))
 
 
 def _networks(
     rng: np.random.Generator, count: int, width: int, outputs: int, columns: int
-) -> tuple[Array, Array, Array]:
+) -> tuple[Numbers, Numbers, Numbers]:
     shapes = (count, width, outputs), (count, width, columns), (outputs, columns)
     second, first, target = (rng.standard_normal(shape) for shape in shapes)
     return second, first, target
@@ -94,7 +93,7 @@ def homogeneity(evidence: Evidence) -> Finding:
     )
 
 
-def _imbalance_of(second: Array, first: Array, in_second: Array, in_first: Array) -> float:
+def _imbalance_of(second: Numbers, first: Numbers, in_second: Numbers, in_first: Numbers) -> float:
     left, right = np.sum(first * in_first, axis=-1), np.sum(second * in_second, axis=-1)
     scale = np.linalg.norm(first, axis=-1) * np.linalg.norm(in_first, axis=-1)
     return float(np.max(np.abs(left - right) / scale))

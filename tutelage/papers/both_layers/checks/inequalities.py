@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
 from tutelage.papers.both_layers.constants import (
     C2,
@@ -32,7 +32,6 @@ from tutelage.papers.both_layers.inequalities import (
 )
 from tutelage.papers.both_layers.two_neurons import SIDES, TwoNeurons
 
-Array = NDArray[np.floating]
 TARGET = np.eye(FRAME)[0]
 OBTUSE = np.linspace(math.pi / 2 + 1e-6, math.pi - 0.05, 60)
 
@@ -63,12 +62,12 @@ def drift(evidence: Evidence) -> Finding:
     return at_most(list(worst.values()), C6, seeds=evidence.seeds, detail=text)
 
 
-def _largest(ratio: Array, states: TwoNeurons, error: float) -> float:
+def _largest(ratio: Numbers, states: TwoNeurons, error: float) -> float:
     """The largest ratio where |h|^2 is above `error` and the lemma's v_1, v_2 > 0 is met."""
     return float(np.max(ratio[(states.error_squared > error) & (states.magnitudes > 0).all(-1)]))
 
 
-def sampled_gradients(sampled: Sampled) -> tuple[TwoNeurons, Array, Array]:
+def sampled_gradients(sampled: Sampled) -> tuple[TwoNeurons, Numbers, Numbers]:
     """Empirical gradients along recorded runs, read off the updates themselves: (theta(tau) - theta(tau+1))/mu."""
     course = sampled.course
     second, first = course.states.second, course.states.first
@@ -76,7 +75,7 @@ def sampled_gradients(sampled: Sampled) -> tuple[TwoNeurons, Array, Array]:
     return states, -np.diff(second, axis=1) / course.step, -np.diff(first, axis=1) / course.step
 
 
-def _drift_ratio(states: TwoNeurons, in_second: Array, in_first: Array) -> Array:
+def _drift_ratio(states: TwoNeurons, in_second: Numbers, in_first: Numbers) -> Numbers:
     sizes = states.second**2 + states.norms**2
     drift = np.abs(states.drift(in_second, in_first, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -93,7 +92,7 @@ def gradient_bound(evidence: Evidence) -> Finding:
 def _lemma_states(rng: np.random.Generator, count: int) -> TwoNeurons:
     """States allowed by Lemmas 4 and 5, a third of each quantity at the edge of its range."""
 
-    def draw(low: float, high: float) -> Array:
+    def draw(low: float, high: float) -> Numbers:
         return np.clip(rng.uniform(low - (high - low) / 4, high + (high - low) / 4, (count, 2)), low, high)
 
     v = np.maximum(draw(0.0, C2), 1e-3)
@@ -147,12 +146,12 @@ def norms_stay(evidence: Evidence) -> Finding:
     )
 
 
-def _worst_grid() -> tuple[Array, Array]:
+def _worst_grid() -> tuple[Numbers, Numbers]:
     theta, rho = np.meshgrid(OBTUSE, np.geomspace(0.2, 5, 21))
     return theta.ravel(), rho.ravel()
 
 
-def _worst_pl_states(alpha: float) -> tuple[TwoNeurons, Array]:
+def _worst_pl_states(alpha: float) -> tuple[TwoNeurons, Numbers]:
     """Effective weights at which the PL inequality is tightest, turned and scaled to the target e_1; and the scale."""
     theta, rho = _worst_grid()
     target = worst_target(theta, rho, alpha)
@@ -160,7 +159,7 @@ def _worst_pl_states(alpha: float) -> tuple[TwoNeurons, Array]:
     return _to_standard(first, target), np.linalg.norm(target, axis=-1)
 
 
-def _to_standard(first: Array, target: Array) -> TwoNeurons:
+def _to_standard(first: Numbers, target: Numbers) -> TwoNeurons:
     size = np.linalg.norm(target, axis=-1)
     cosine, sine = target[:, 0] / size, target[:, 1] / size
     turn = np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], axis=1)

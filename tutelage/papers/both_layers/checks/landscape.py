@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if
 from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
@@ -21,7 +22,6 @@ from tutelage.papers.both_layers.landscape import (
 from tutelage.papers.both_layers.slices import descent_coefficient, escape_rate, escape_steps, valley_loss
 from tutelage.papers.both_layers.two_neurons import Course
 
-Array = NDArray[np.floating]
 TARGET = np.eye(1, FRAME)
 SADDLES = tuple(
     nonstrict_saddle(TARGET[0], c, v1, v2)
@@ -30,11 +30,11 @@ SADDLES = tuple(
 MINIMA = tuple(global_minimum(TARGET[0], (v1, -v2), (1.0, 1.0)) for v1, v2 in ((1.0, 1.0), (0.7, 1.4), (2.0, 0.3)))
 
 
-def _stack(points: tuple[StationaryPoint, ...]) -> tuple[Array, Array, Array]:
+def _stack(points: tuple[StationaryPoint, ...]) -> tuple[Numbers, Numbers, Numbers]:
     return np.stack([p.second for p in points]), np.stack([p.first for p in points]), points[0].target
 
 
-def _gradient_norms(evidence: Evidence, second: Array, first: Array, target: Array) -> Array:
+def _gradient_norms(evidence: Evidence, second: Numbers, first: Numbers, target: Numbers) -> Numbers:
     parts = evidence.gradients(second, first, target)
     return np.sqrt(sum(np.sum(part**2, axis=(1, 2)) for part in parts))
 
@@ -88,7 +88,7 @@ def cubic_descent(evidence: Evidence) -> Finding:
     )
 
 
-def _shift(course: Course) -> Array:
+def _shift(course: Course) -> Numbers:
     """The shift of the effective weights across the target, of a single run."""
     return np.mean(np.abs(course.states.second) * course.states.across, axis=-1)[0]
 
@@ -98,7 +98,7 @@ def escape_law(evidence: Evidence) -> Finding:
     for course, (c, v1, v2, shift, step) in zip(evidence.escapes, evidence.sizes.escapes, strict=True):
         eps, time = _shift(course), course.tau * course.step
         early = np.arange(len(eps)) < np.argmax(eps >= 0.2) if np.any(eps >= 0.2) else np.zeros(len(eps), bool)
-        slope = np.polyfit(time[early], 1 / eps[early], 1)[0] if early.sum() > 2 else np.nan
+        slope = lines.slope(time[early], 1 / eps[early]) if early.sum() > 2 else np.nan
         ratios.append(abs(-slope / escape_rate(c, v1, v2) - 1))
         left = course.tau[np.argmax(course.loss[0] < 0.2)] if np.any(course.loss[0] < 0.2) else np.nan
         texts.append(

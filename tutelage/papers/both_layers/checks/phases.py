@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, unless
 from tutelage.papers.both_layers.constants import (
     C2,
@@ -30,7 +30,6 @@ from tutelage.papers.both_layers.reduced import (
 from tutelage.papers.both_layers.start import alignment_time, growing_modes, growth_time, logarithmic_start
 from tutelage.papers.both_layers.two_neurons import SIDES, Course
 
-Array = NDArray[np.floating]
 SCALES = (1e-2, 1e-4, SMALL)
 INCOMPLETE = Finding(Verdict.NOT_REACHED, detail="No run went through alignment and growth.")
 
@@ -179,7 +178,7 @@ def _log_slope(course: Course, seed: np.integer) -> float:
     """Slope of ln|h|^2 a step, between |h|^2 = 1e-4 and 1e-16."""
     error = course.states.error_squared[seed]
     inside = (error < 1e-4) & (error > 1e-16) & (np.arange(len(error)) >= course.grown[seed])
-    return float(np.polyfit(course.tau[inside], np.log(error[inside]), 1)[0]) if inside.sum() > 5 else math.nan
+    return float(lines.slope(course.tau[inside], np.log(error[inside]))) if inside.sum() > 5 else math.nan
 
 
 def geometric_convergence(evidence: Evidence) -> Finding:

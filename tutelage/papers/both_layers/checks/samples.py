@@ -3,21 +3,20 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
 from tutelage.papers.both_layers.constants import C4, C5
 from tutelage.papers.both_layers.evidence import Evidence, Sampled
-
-Array = NDArray[np.floating]
 
 
 def uniform_concentration(evidence: Evidence) -> Finding:
     scaled = {key: found.value * math.sqrt(key[1]) for key, found in evidence.suprema.items()}
     random = [found.random * math.sqrt(key[1]) for key, found in evidence.suprema.items()]
     ratios = np.array([key[1] for key in evidence.suprema], float)
-    slope = float(np.polyfit(np.log(ratios), np.log([found.value for found in evidence.suprema.values()]), 1)[0])
+    slope = float(lines.exponent(ratios, [found.value for found in evidence.suprema.values()]))
     text = "S sqrt(n/d): " + ", ".join(f"{value:.2f} (d={d}, n={r}d)" for (d, r), value in scaled.items())
     text += f"; random directions {min(random):.2f} to {max(random):.2f}. Slope of S in n/d: {slope:.2f}."
     return all_of(
@@ -30,7 +29,7 @@ def uniform_concentration(evidence: Evidence) -> Finding:
     )
 
 
-def _deviations(evidence: Evidence, sampled: Sampled) -> tuple[Array, Array, Array]:
+def _deviations(evidence: Evidence, sampled: Sampled) -> tuple[Numbers, Numbers, Numbers]:
     """|grad Lhat - grad L| and v_i (seed, time, 2), and |h_1| + |h_2|; zero where the error is near rounding."""
     states, _, in_first = sampled_gradients(sampled)
     exact = evidence.slopes(states)[1]
@@ -102,7 +101,7 @@ def sample_threshold(evidence: Evidence) -> Finding:
     return at_most(spread, 1.0, seeds=evidence.sizes.scan_seeds, detail=text)
 
 
-def _crossing(ratios: Array, share: Array) -> float:
+def _crossing(ratios: Numbers, share: Numbers) -> float:
     """Where the recovered share first passes 1/2, by interpolation; nan when it does not."""
     above = share >= 0.5
     if above[0] or not above.any():

@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most, holds_if, probability_is, unless
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
@@ -13,8 +14,6 @@ from tutelage.papers.both_layers.evidence import Evidence
 from tutelage.papers.both_layers.laws import failure_law, initial_event_law, plateau_level, success_law
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.start import both_signs, growing_modes
-
-Array = NDArray[np.floating]
 
 
 def sign_rule(evidence: Evidence) -> Finding:
@@ -126,8 +125,7 @@ def imbalance_order(evidence: Evidence) -> Finding:
 
 
 def _slope(values: dict[float, float]) -> float:
-    steps = np.array(sorted(values))
-    return float(np.polyfit(np.log(steps), np.log([values[step] for step in steps]), 1)[0])
+    return float(lines.exponent(list(values), list(values.values())))
 
 
 def half_space_success(evidence: Evidence) -> Finding:
@@ -148,7 +146,7 @@ def half_space_success(evidence: Evidence) -> Finding:
     return unless(inside > 0, finding, Verdict.NOT_REACHED, "No start lay in a half-space.")
 
 
-def _in_half_space(modes: Array) -> bool:
+def _in_half_space(modes: Numbers) -> bool:
     """Whether some u has u.m_i >= 1 for all i."""
     found = linprog(np.zeros(modes.shape[1]), A_ub=-modes / np.linalg.norm(modes, axis=1, keepdims=True),
                     b_ub=-np.full(len(modes), 1e-6), bounds=[(-1, 1)] * modes.shape[1])  # fmt: skip

@@ -3,18 +3,17 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_rate
 from tutelage.papers.paper import Figure, Size
-from tutelage.trajectory.join import combined, part
 
 PERTURBATIONS = (0.3, 0.1, 0.03)
 
 
-def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+def compute(settings: BothLayersSettings, size: Size) -> xr.DataTree:
     """Starts around 1.5 a with three perturbations, long enough for each to escape."""
     parts = {}
     for spread in PERTURBATIONS:
@@ -23,7 +22,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
             chosen, seeds=[0], record=Record(600, weights=True, observables=("loss", "gradient_norm", "second"))
         )
         parts[f"s{int(1000 * spread)}"] = result.dataset.isel(seed=0, drop=True)
-    return combined(**parts)
+    return xr.DataTree.from_dict(parts)
 
 
 def shift(data: xr.Dataset) -> np.ndarray:
@@ -31,10 +30,10 @@ def shift(data: xr.Dataset) -> np.ndarray:
     return np.linalg.norm(data["weights_first"].values[:, :, 1:].mean(1), axis=-1)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
+def sheet(tree: xr.DataTree) -> Sheet:
     losses, shifts, marks = [], [], []
     for index, spread in enumerate(PERTURBATIONS):
-        data = part(dataset, f"s{int(1000 * spread)}")
+        data = tree[f"s{int(1000 * spread)}"].to_dataset()
         time, eps = data["time"].values, shift(data)
         stalled = int(np.argmin(np.abs(time - 20.0)))
         blow_up = time[stalled] + 1 / (escape_rate(1.0) * eps[stalled])
@@ -44,7 +43,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         shifts.append(line(time[growing], 1 / eps[growing], f"perturbation {spread:g}", colour=index))
         law = 1 / eps[stalled] - escape_rate(1.0) * (time[growing] - time[stalled])
         shifts.append(
-            line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=6)
+            line(time[growing], law, "1/eps0 - K t, K = 1/(16 pi)" if not index else "", dash="dashed", colour=GREY)
         )
     panels = (
         Panel(

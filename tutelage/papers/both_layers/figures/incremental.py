@@ -9,12 +9,11 @@ from tutelage.papers.both_layers.laws import plateau_level
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Figure, Size
-from tutelage.trajectory.join import combined, part
 
 VALUES = (3.0, 1.0, 0.3)
 
 
-def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+def compute(settings: BothLayersSettings, size: Size) -> xr.DataTree:
     """A = diag(3, 1, 0.3) with six units; and one unit too few (five for three equal modes)."""
     common = {"dim": settings.dim, "outputs": 3, "init": "xavier", "scale": 1e-8}
     modes = run(
@@ -23,11 +22,11 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
         record=Record(observables=("loss",)),
     )
     lacking = run(BothLayersSettings(**common, width=5, steps=16_000), seeds=5, record=Record(observables=("loss",)))
-    return combined(modes=modes.dataset, lacking=lacking.dataset)
+    return xr.DataTree.from_dict({"modes": modes.dataset, "lacking": lacking.dataset})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    modes, lacking = part(dataset, "modes"), part(dataset, "lacking")
+def sheet(tree: xr.DataTree) -> Sheet:
+    modes, lacking = tree["modes"].to_dataset(), tree["lacking"].to_dataset()
     levels = [sum(value**2 for value in VALUES[skip:]) / 2 for skip in range(3)]
     names = ("all modes left", "two left", "one left")
     stepwise = Panel(

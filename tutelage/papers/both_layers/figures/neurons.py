@@ -3,14 +3,13 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Mark, Panel, Series, Sheet, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.figures.common import path, plane
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import line_slice
 from tutelage.papers.paper import Figure, Size
-from tutelage.trajectory.join import combined, part
 
 ARROWS = (Mark("a", arrow=(0, 0, 1, 0)), Mark("-a", arrow=(0, 0, -1, 0)))
 OBSERVED = ("loss", "gradient_norm", "second")
@@ -21,7 +20,7 @@ def _trajectory(settings: BothLayersSettings, seed: int = 0, record: int = 300) 
     return result.dataset.isel(seed=0, drop=True)
 
 
-def compute_1(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+def compute_1(settings: BothLayersSettings, size: Size) -> xr.DataTree:
     """(a) a small start, (b) a start around 1.5 a, both with v = (1, -1) fixed; (c) the slice w_i = alpha_i a."""
     base = {"dim": settings.dim, "trains": "first", "width": 2}
     small = _trajectory(BothLayersSettings(**base, scale=1e-2, steps=400))
@@ -33,7 +32,7 @@ def compute_1(settings: BothLayersSettings, size: Size) -> xr.Dataset:
         dims=("alpha_2", "alpha_1"),
         attrs={"long_name": "population loss over |a|^2", "units": "1"},
     )
-    return combined(small=small, saddle=saddle).assign(slice_loss=surface)
+    return xr.DataTree.from_dict({"small": small, "saddle": saddle, "slice": xr.Dataset({"loss": surface})})
 
 
 def _plane_panel(title: str, data: xr.Dataset, note: str, marks: tuple[Mark, ...], stop: float = np.inf) -> Panel:
@@ -49,9 +48,10 @@ def _plane_panel(title: str, data: xr.Dataset, note: str, marks: tuple[Mark, ...
     )
 
 
-def sheet_1(dataset: xr.Dataset) -> Sheet:
-    small, saddle = part(dataset, "small"), part(dataset, "saddle")
-    alpha = dataset["alpha_1"].values
+def sheet_1(tree: xr.DataTree) -> Sheet:
+    small, saddle = tree["small"].to_dataset(), tree["saddle"].to_dataset()
+    surface = tree["slice"].to_dataset()["loss"]
+    alpha = surface["alpha_1"].values
     first = float(saddle["time"].values[np.searchsorted(saddle["step"].values, 1000)])
     stalled, final = saddle["loss"].sel(time=first, method="nearest"), saddle["loss"].values[-1]
     valley = np.linspace(-1, 2, 2)
@@ -60,11 +60,11 @@ def sheet_1(dataset: xr.Dataset) -> Sheet:
         "$\\alpha_1$",
         "$\\alpha_2$",
         (
-            line(valley + 1, valley, "$\\alpha_1 - \\alpha_2 = 1$", dash="dashed", colour=6),
+            line(valley + 1, valley, "$\\alpha_1 - \\alpha_2 = 1$", dash="dashed", colour=GREY),
             line([1], [-1], "global minimum", kind="points", marker="*", colour=3),
             line([2], [1], "saddle (2a, a)", kind="points", marker="s", colour=1),
         ),
-        fields=(Field(alpha, alpha, dataset["slice_loss"].values, "loss / $|a|^2$"),),
+        fields=(Field(alpha, alpha, surface.values, "loss / $|a|^2$"),),
         xlim=(-2, 3),
         ylim=(-2, 3),
     )
@@ -89,14 +89,13 @@ def sheet_1(dataset: xr.Dataset) -> Sheet:
     )
 
 
-def compute_2(settings: BothLayersSettings, size: Size) -> xr.Dataset:
+def compute_2(settings: BothLayersSettings, size: Size) -> xr.DataTree:
     """Trajectories with more than two units, in the three regimes the text could mean."""
     common = {"dim": settings.dim, "init": "xavier"}
-    return combined(
-        fixed4=_trajectory(BothLayersSettings(**common, width=4, scale=1.0, trains="first", steps=3000), seed=1),
-        small4=_trajectory(BothLayersSettings(**common, width=4, scale=1e-8, steps=1500), seed=_mixed(settings.dim)),
-        large4=_trajectory(BothLayersSettings(**common, width=4, scale=1.0, steps=30_000), seed=1),
-    )
+    fixed = _trajectory(BothLayersSettings(**common, width=4, scale=1.0, trains="first", steps=3000), seed=1)
+    small = _trajectory(BothLayersSettings(**common, width=4, scale=1e-8, steps=1500), seed=_mixed(settings.dim))
+    large = _trajectory(BothLayersSettings(**common, width=4, scale=1.0, steps=30_000), seed=1)
+    return xr.DataTree.from_dict({"fixed": fixed, "small": small, "large": large})
 
 
 def _mixed(dim: int) -> int:
@@ -141,11 +140,11 @@ def _shown(loss: float, *, several_lines: bool) -> str:
     return "below 1e-16" if several_lines and loss < 1e-16 else f"{loss:.1e}"
 
 
-def sheet_2(dataset: xr.Dataset) -> Sheet:
+def sheet_2(tree: xr.DataTree) -> Sheet:
     panels = (
-        _group_panel("v fixed at +1, -1, scale 1", part(dataset, "fixed4"), weighted=False),
-        _group_panel("both layers, scale 1e-8", part(dataset, "small4"), weighted=True),
-        _group_panel("both layers, scale 1", part(dataset, "large4"), weighted=True),
+        _group_panel("v fixed at +1, -1, scale 1", tree["fixed"].to_dataset(), weighted=False),
+        _group_panel("both layers, scale 1e-8", tree["small"].to_dataset(), weighted=True),
+        _group_panel("both layers, scale 1", tree["large"].to_dataset(), weighted=True),
     )
     return Sheet(
         "Figure 2: four hidden units",

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Sheet, band, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.reduced import paper_alignment_steps, paper_growth_steps
@@ -78,13 +78,12 @@ def sheet_scales(dataset: xr.Dataset) -> Sheet:
     scale = dataset["scale"].values
     series = []
     for colour, name in enumerate(("alignment", "growth")):
-        seen = dataset[f"{name}_observed"].values
-        low, mid, high = np.nanquantile(seen, [0, 0.5, 1], axis=1)
-        series.append(line(scale, mid, f"end of {name}, observed", kind="points", colour=colour, low=low, high=high))
+        seen = dataset[f"{name}_observed"]
+        series.append(band(scale, seen, f"end of {name}, observed", kind="points", colour=colour))
         predicted = np.nanmedian(dataset[f"{name}_predicted"].values, axis=1)
         series.append(line(scale, predicted, f"end of {name}, predicted", dash="dashed", colour=colour))
     paper = [STEP * (paper_alignment_steps(STEP) + paper_growth_steps(STEP, s)) for s in scale]
-    series.append(line(scale, paper, "the paper's bound T1 + T2", dash="dotted", colour=6))
+    series.append(line(scale, paper, "the paper's bound T1 + T2", dash="dotted", colour=GREY))
     panel = Panel(
         "phase ends at d = 1e9",
         "scale sigma of the start",
@@ -98,7 +97,7 @@ def sheet_scales(dataset: xr.Dataset) -> Sheet:
         "Phase times against the scale of the start",
         (panel,),
         columns=1,
-        caption=f"{dataset.sizes['seed']} seeds a scale (bars: smallest and largest). Alignment does not depend on the "
+        caption=f"{dataset.sizes['seed']} seeds a scale (bars: {BAND}). Alignment does not depend on the "
         "scale; growth ends logarithmically later. The linearised start predicts both; the paper's bounds are a "
         "hundred times larger.",
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.dynamics.spherical import Learner
 from tutelage.dynamics.streams import Stream
 from tutelage.papers.cluster_moe import stages
@@ -26,18 +27,17 @@ from tutelage.problem.outputs import First, hidden
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Units
 
-Array = NDArray[np.float64]
 CHUNK = 8192
 
 
 class Batch(NamedTuple):
     """What experts say (sample, expert, unit), the router's scores, its random numbers, and labels."""
 
-    said: Array
-    scores: Array
-    uniforms: Array
-    labels: Array
-    clean: Array
+    said: Numbers
+    scores: Numbers
+    uniforms: Numbers
+    labels: Numbers
+    clean: Numbers
 
 
 class Tried(NamedTuple):
@@ -46,8 +46,8 @@ class Tried(NamedTuple):
     `active`: how many of all experts are active a sample; `idle`: for what part of the samples none is.
     """
 
-    errors: Array
-    gains: Array
+    errors: Numbers
+    gains: Numbers
     active: float
     idle: float
 
@@ -64,7 +64,7 @@ class Bench:
         self.test = _batch(settings, seed, stages.TEST, settings.test_samples, units, first, learner.theta)
         self.scale = np.linalg.norm(np.asarray(learner.theta), axis=1)
 
-    def features(self, router: Router) -> Array:
+    def features(self, router: Router) -> Numbers:
         """What active experts say about the samples of Phase IV, (sample, expert, unit); zero for the others."""
         return self.fitted.said * _active(router, self.fitted)[..., None]
 
@@ -85,7 +85,7 @@ class Bench:
         gains = right @ found / len(features)
         return Tried(self._missed(active, found), gains, float(active.sum(axis=1).mean()), float(idle))
 
-    def _missed(self, active: NDArray[np.bool_], found: Array) -> Array:
+    def _missed(self, active: NDArray[np.bool_], found: Numbers) -> Numbers:
         total = np.zeros(found.shape[1])
         for start in range(0, len(active), CHUNK):
             piece = slice(start, start + CHUNK)

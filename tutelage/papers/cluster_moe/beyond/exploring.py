@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.spherical import Learner
 from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe import stages
@@ -14,8 +15,6 @@ from tutelage.papers.cluster_moe.runs import configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem.units import Units
-
-Array = NDArray[np.float64]
 
 SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
 BATCHES: dict[Size, tuple[int, ...]] = {"quick": (100_000,), "full": (20_000, 100_000, 400_000)}
@@ -43,7 +42,7 @@ def scratch(size: Size) -> xr.Dataset:
 
 def followed(
     settings: ClusterMoeSettings, learners: list[Learner], samples: int, records: int
-) -> tuple[NDArray, Array]:
+) -> tuple[NDArray, Numbers]:
     """Learners with the step of Phase I: times of records, and weights (seed, time, expert, unit, dim)."""
     stops = np.geomspace(FIRST * samples, samples, records)
     times, _, weights = stages.trained(settings, learners, settings.explore_step, samples, stops)
@@ -51,7 +50,7 @@ def followed(
 
 
 def tried(
-    settings: ClusterMoeSettings, seed: int, units: Units, first: Array, batches: tuple[int, ...] = ()
+    settings: ClusterMoeSettings, seed: int, units: Units, first: Numbers, batches: tuple[int, ...] = ()
 ) -> xr.Dataset:
     """Phase II with these experts, by the samples of the router's one step; 0 samples stand for the expectation.
 
@@ -78,14 +77,14 @@ def tried(
     )
 
 
-def known(settings: ClusterMoeSettings, first: Array) -> Array:
+def known(settings: ClusterMoeSettings, first: Numbers) -> Numbers:
     """How much of each local task experts know: `1/J sum_j kappa_c^k`, (cluster, expert)."""
     directions = np.asarray(settings.problem().teacher.directions)[:-1]
     overlaps = first[..., : directions.shape[1]] @ directions.T
     return np.mean(np.abs(overlaps) ** settings.exponent, axis=-2).T
 
 
-def aimed(seen: Array, knows: Array) -> Array:
+def aimed(seen: Numbers, knows: Numbers) -> Numbers:
     """How well experts are routed to the cluster they know more of than others do (Definition 4.7), (..., expert).
 
     The probability of seeing that cluster minus the mean one of the others: 1 at best, 0 by chance. More than others:

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.dynamics.neuron_flow import flow_overlaps
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
@@ -25,8 +26,6 @@ from tutelage.papers.paper import Size
 from tutelage.problem.clusters import Clusters
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.routers import Router, Threshold, TopK
-
-Array = NDArray[np.float64]
 
 EACH = 4
 """Experts for each cluster; in expectation for each of the largest number of them."""
@@ -79,7 +78,7 @@ def of_clusters(count: int, dim: int, among: int | None = None, **changes: Any) 
     return ClusterMoeSettings(**values | {"average_ties": False} | changes)
 
 
-def dealt(theta: Array, inputs: Clusters, router: Router, draw: np.random.Generator) -> Array:
+def dealt(theta: Numbers, inputs: Clusters, router: Router, draw: np.random.Generator) -> Numbers:
     """Which experts see samples of each cluster, (cluster, sample, expert)."""
     rows = np.asarray(theta, float)
     means = np.asarray(inputs.means)
@@ -90,7 +89,7 @@ def dealt(theta: Array, inputs: Clusters, router: Router, draw: np.random.Genera
     return np.stack([np.asarray(router.chosen(jnp.asarray(each), jnp.asarray(uniforms))) for each in scores])
 
 
-def judged(chosen: Array) -> dict[str, float]:
+def judged(chosen: Numbers) -> dict[str, float]:
     """`sharp` experts, as a part of all; `pure`: the part of what experts see that is of the cluster each sees most;
     `idle` samples; `active` experts a sample.
 
@@ -132,7 +131,7 @@ def _flown(count: int, among: int, seed: int) -> xr.Dataset:
     return _judged_by(theta, small.inputs, seed, count).assign(shared=shared)
 
 
-def _judged_by(theta: Array, inputs: Clusters, seed: int, count: int) -> xr.Dataset:
+def _judged_by(theta: Numbers, inputs: Clusters, seed: int, count: int) -> xr.Dataset:
     found = [judged(dealt(theta, inputs, router, weights_of(seed, _SCORES))[:count]) for router in ROUTERS.values()]
     return xr.Dataset(
         {name: ("router", [each[name] for each in found]) for name in found[0]}, {"router": list(ROUTERS)}
@@ -169,7 +168,7 @@ def _after(learner: Learner, settings: ClusterMoeSettings, step: float, samples:
     return stages.trained(settings, [learner], step, samples)[1][0]
 
 
-def _both(settings: ClusterMoeSettings, first: Array) -> NDArray[np.bool_]:
+def _both(settings: ClusterMoeSettings, first: Numbers) -> NDArray[np.bool_]:
     """Experts that know a local task and the global one: a neuron with overlap 0.9 on each."""
     directions = np.asarray(settings.problem().teacher.directions)
     best = np.abs(first[..., : directions.shape[1]] @ directions.T).max(axis=1) > 0.9

@@ -5,22 +5,21 @@ from itertools import combinations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.papers.cluster_moe.beyond.bench import Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem.routers import Threshold
 
-Array = NDArray[np.float64]
 Kept = tuple[int, ...]
 
 NEAR = 1.1
 """A mixture is as good as the whole one if its error is at most this many times that one's."""
 
 
-def alike(knows: Array, sees: Array) -> Array:
+def alike(knows: Numbers, sees: Numbers) -> Numbers:
     """How alike experts are, (expert, expert): the cosine of what they see times that of what they know.
 
     `knows` (expert, task) is the largest overlap of a neuron with each task, `sees` (expert, cluster) the probability
@@ -37,7 +36,7 @@ def alike(knows: Array, sees: Array) -> Array:
     return np.round(_cosines(knows) * _cosines(sees), 12)
 
 
-def by_likeness(likeness: Array) -> list[int]:
+def by_likeness(likeness: Numbers) -> list[int]:
     """All experts but the last, in the order in which they go: of the two most alike the one more like all others.
 
     Ties go by number.
@@ -78,7 +77,7 @@ def path(order: list[int], errors: dict[Kept, float]) -> list[float]:
     return result[::-1]
 
 
-def enough(errors: Array) -> int:
+def enough(errors: Numbers) -> int:
     """The least number of experts from which on errors are near that of all: `errors` with 1, 2, ... of them."""
     far = np.flatnonzero(np.asarray(errors) > NEAR * errors[-1])
     return int(far[-1]) + 2 if len(far) else 1
@@ -122,6 +121,6 @@ def _sets(count: int) -> list[Kept]:
     return [each for size in range(1, count + 1) for each in combinations(range(count), size)]
 
 
-def _cosines(rows: Array) -> Array:
+def _cosines(rows: Numbers) -> Numbers:
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit @ unit.T

@@ -15,6 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers
 from tutelage.dynamics.spherical import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.exploring import SEEDS, followed, tried
@@ -23,8 +24,6 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.units import Units
-
-Array = NDArray[np.float64]
 
 SHAKES = (0.0, 0.5, 1.0)
 """How large the perturbation of a copied neuron is, as a multiple of its length."""
@@ -38,8 +37,8 @@ _DEAL, _ONWARDS = 31, 7  # streams of weights and of samples
 
 
 def dealt(
-    settings: ClusterMoeSettings, units: Units, first: Array, shake: float, draw: np.random.Generator
-) -> tuple[Units, Array]:
+    settings: ClusterMoeSettings, units: Units, first: Numbers, shake: float, draw: np.random.Generator
+) -> tuple[Units, Numbers]:
     """Experts of `explore_width` neurons each, drawn without return from the units of one network (1, unit, dim).
 
     A neuron becomes `w + shake g`, normalised, with `g` Gaussian of expected squared length 1; its sign and bias stay.
@@ -88,14 +87,14 @@ def continued(size: Size) -> xr.Dataset:
 
 
 @cache
-def _dense(size: Size) -> tuple[list[Learner], NDArray, Array]:
+def _dense(size: Size) -> tuple[list[Learner], NDArray, Numbers]:
     settings = configured("lab_b", size, average_ties=False)
     learners = [stages.vanilla(settings, seed) for seed in range(SEEDS[size])]
     samples = int(DENSE * settings.explore_samples)
     return learners, *followed(settings, learners, samples, RECORDS[size])
 
 
-def _dealt_at(settings: ClusterMoeSettings, size: Size, seed: int, units: Units, first: Array) -> xr.Dataset:
+def _dealt_at(settings: ClusterMoeSettings, size: Size, seed: int, units: Units, first: Numbers) -> xr.Dataset:
     draw = weights_of(seed, _DEAL)
     shakes = [
         xr.concat(
@@ -106,7 +105,7 @@ def _dealt_at(settings: ClusterMoeSettings, size: Size, seed: int, units: Units,
     return xr.concat(shakes, "shake").assign_coords(shake=list(SHAKES))[["aim", "size"]]
 
 
-def _explorer(settings: ClusterMoeSettings, seed: int, units: Units, first: Array) -> Learner:
+def _explorer(settings: ClusterMoeSettings, seed: int, units: Units, first: Numbers) -> Learner:
     """Copies in Phase I, on samples that the dense network has not seen."""
     learner = stages.onwards(stages.explorers(settings, seed), settings, seed, _ONWARDS)
     return eqx.tree_at(lambda each: (each.units, each.first), learner, (units, jnp.asarray(first, settings.precision)))

@@ -7,8 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.kernels.shifted import shifted
@@ -18,8 +18,6 @@ from tutelage.problem.activations import activation
 from tutelage.problem.clusters import Clustered, Clusters, Tasks
 from tutelage.problem.hermite import normalised, tabulated
 from tutelage.problem.units import Experts, Units
-
-Numbers = NDArray[np.float64]
 
 ORDERS = 9
 SHIFTS = np.array([-1.7, -0.4, 0.3, 2.1])

@@ -4,14 +4,13 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.cluster_moe import passages, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.passages import K
-
-Array = NDArray[np.float64]
 
 STARTS, RATES, ORDERS = (0.05, 0.2, 0.6), (1e-3, 0.02, 0.3), (3, 4, 6, 8)
 LONGEST = 20_000
@@ -45,47 +44,60 @@ def printed_bound_holds(evidence: Evidence) -> Finding:
     return at_most(low, 0.0, detail=text)
 
 
-def _slope(dims: Array, values: Array) -> float:
-    return float(np.polyfit(np.log(dims), np.log(values), 1)[0])
-
-
-def _passages(evidence: Evidence) -> tuple[Array, list[passages.Passage]]:
+def _passages(evidence: Evidence) -> tuple[Numbers, list[passages.Passage]]:
     dims = passages.DIMS[evidence.size]
     return np.array(dims, float), [passages.passage(dim) for dim in dims]
 
 
-def _middle(values: Array) -> float:
-    """The median, infinite if half of the neurons have not passed."""
-    return float(np.sort(values)[len(values) // 2])
+def _all(found: list[passages.Passage], name: str) -> Numbers:
+    """The times of all neurons, (dim, neuron)."""
+    return np.array([getattr(each, name) for each in found])
+
+
+def _middle(values: Numbers) -> Numbers:
+    """The median over neurons, infinite if half of them have not passed."""
+    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
 
 
 def hitting_exponent(evidence: Evidence) -> Finding:
     dims, found = _passages(evidence)
-    times, told = np.array([_middle(each.weak) for each in found]), np.array([each.foretold_weak for each in found])
+    weak, told = _all(found, "weak"), np.array([each.foretold_weak for each in found])
+    times = _middle(weak)
     if not np.all(np.isfinite(times)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the level in time.")
-    slope = _slope(dims, times)
+    seeds = weak.shape[1]
+    slope = lines.exponent_over_seeds(dims, lambda chosen: _middle(weak[:, chosen]), seeds)
     ratios = ", ".join(f"{r:.2f} (d = {d:.0f})" for r, d in zip(times / told, dims, strict=True))
-    text = f"Slope {slope:.2f}; {_slope(dims, told):.2f} without noise. Median over the time without noise: {ratios}."
+    text = f"Slope {slope:.2f} (95 %, over neurons); {lines.exponent(dims, told):.2f} without noise. Median over the "
+    text += f"time without noise: {ratios}."
     near = np.abs(np.log2(times / told))
-    seeds = passages.NEURONS
-    return all_of([at_most(abs(slope - (K - 1)), 0.5, seeds=seeds, detail=text), at_most(near, 1.0, seeds=seeds)])
+    return all_of([at_most(abs(slope.value - (K - 1)), 0.5, seeds=seeds, detail=text), at_most(near, 1.0, seeds=seeds)])
 
 
 def later_is_quicker(evidence: Evidence) -> Finding:
     dims, found = _passages(evidence)
-    later = np.array([_median_of_passed(each.strong, each.weak) for each in found])
-    first = np.array([_middle(each.weak) for each in found])
-    if not np.all(np.isfinite([later, first])):
+    weak, strong = _all(found, "weak"), _all(found, "strong")
+    ratio = _later_over_first(strong, weak)
+    if not np.all(np.isfinite(ratio)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the levels in time.")
     told = [(each.foretold_strong - each.foretold_weak) / each.foretold_weak for each in found]
-    slope = _slope(dims, later / first)
-    shown = ", ".join(f"{r:.3f} (d = {d:.0f})" for r, d in zip(later / first, dims, strict=True))
-    text = f"Ratios of medians: {shown}: slope {slope:.2f}; {_slope(dims, np.array(told)):.2f} without noise."
-    return at_most(slope, -(K - 2) / 2 + 0.3, seeds=passages.NEURONS, detail=text)
+    slope = lines.exponent_over_seeds(
+        dims, lambda chosen: _later_over_first(strong[:, chosen], weak[:, chosen]), weak.shape[1]
+    )
+    shown = ", ".join(f"{r:.3f} (d = {d:.0f})" for r, d in zip(ratio, dims, strict=True))
+    text = f"Ratios of medians: {shown}: slope {slope:.2f} (95 %, over neurons); {lines.exponent(dims, told):.2f} "
+    text += "without noise."
+    return at_most(slope.value, -(K - 2) / 2 + 0.3, seeds=weak.shape[1], detail=text)
 
 
-def _median_of_passed(late: Array, early: Array) -> float:
+def _later_over_first(strong: Numbers, weak: Numbers) -> Numbers:
+    """The median time between the levels over that to the first, by dim; infinite if too few neurons passed."""
+    later = np.array([_median_of_passed(*pair) for pair in zip(strong, weak, strict=True)])
+    first = _middle(weak)
+    return np.where(np.isfinite(first), later / first, np.inf)
+
+
+def _median_of_passed(late: Numbers, early: Numbers) -> float:
     passed = np.isfinite(late)
     return float(np.median(late[passed] - early[passed])) if 2 * passed.sum() > len(passed) else np.inf
 

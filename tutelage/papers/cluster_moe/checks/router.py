@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from tutelage.analysis import readout
+from tutelage._types import Numbers
+from tutelage.analysis import lines, readout
 from tutelage.analysis.claims import (
     Claim,
     Finding,
@@ -30,8 +31,6 @@ from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.planted import Planted, planted
 from tutelage.problem.clusters import orthogonal
 from tutelage.problem.units import Experts
-
-Array = NDArray[np.float64]
 
 EXPERTS, WIDTH = 8, 4
 DELTA = 0.1  # how often a sample may go wrong when "with high probability" is meant
@@ -115,12 +114,12 @@ def winners_stand_out(evidence: Evidence) -> Finding:
 class Sorted(NamedTuple):
     """`theta_m.v_c` and `P(theta_m.x >= 0 | c)`, both (cluster, expert), and which experts are outside `M_c`."""
 
-    along: Array
-    passing: Array
+    along: Numbers
+    passing: Numbers
     outside: NDArray[np.bool_]
 
 
-def _sorted(lab: Planted, theta: Array) -> Sorted:
+def _sorted(lab: Planted, theta: Numbers) -> Sorted:
     means = np.asarray(lab.problem.inputs.means)
     outside = lab.cluster[None, :] != np.arange(len(means))[:, None]
     return Sorted(means @ theta[:, : means.shape[1]].T, routing.passing(theta, lab.problem.inputs), outside)
@@ -137,7 +136,7 @@ def _population(dim: int, kappa: float, each: int, draws: int) -> tuple[Sorted, 
     return tuple(_sorted(lab, routing.population(lab.problem, lab.units, lab.first)) for lab in labs)
 
 
-def _rows_add_up(theta: Array) -> float:
+def _rows_add_up(theta: Numbers) -> float:
     return float(np.abs(theta.sum(axis=0)).max() / np.abs(theta).max())
 
 
@@ -147,7 +146,7 @@ def rows_add_up(evidence: Evidence) -> Finding:
     return at_most([_rows_add_up(theta) for theta in thetas], 1e-12, detail="Relative to the largest entry.")
 
 
-def printed_gradient(inputs: Array, labels: Array, said: Array, chosen: NDArray[np.intp]) -> Array:
+def printed_gradient(inputs: Numbers, labels: Numbers, said: Numbers, chosen: NDArray[np.intp]) -> Numbers:
     """The gradient at `theta = 0` as printed in the proof of Lemma C.16: `pi_m f_m` stands for `pi_m* f_m*`."""
     experts = said.shape[1]
     weights = (np.eye(experts)[chosen] - 1 / experts) / experts * said * labels[:, None]
@@ -233,7 +232,7 @@ def one_step_is_expected(evidence: Evidence) -> Finding:
     found = []
     for kind, name in ((True, "averaged over ties"), (False, "ties drawn")):
         misses = phase_two.misses(evidence.size, kind).value
-        slope = float(np.polyfit(np.log(counts), np.log(misses), 1)[0])
+        slope = float(lines.exponent(counts, misses))
         text = f"Exponent of |theta - theta_pop| in n, {name}: {slope:.3f}; at n = {counts[-1]} it is {misses[-1]:.2g}."
         # Each norm is known to a tenth or so, with heavy tails: over a factor of 64 in n, that is 0.03 in the exponent.
         found.append(at_most(abs(slope + 0.5), 0.1, detail=text))

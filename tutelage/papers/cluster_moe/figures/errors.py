@@ -32,7 +32,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"Mean absolute error against the labels without noise on {about['test_samples']:,} fresh samples, after ridge "
         f"regression of the second layer on {about['ridge_samples']:,}; d = {about['dim']}, {about['experts']} experts "
         f"of {about['width']} neurons, and a network of {about['vanilla_width']} without a router. Left: by seed "
-        "(the standard error of the test is smaller than a point), lines are means over seeds, with bands of their "
+        "(the standard error of the test is smaller than a point), lines are means over seeds, shaded are their "
         f"{LEVEL:.0%} Student intervals from {seeds} seeds; middle: by cluster, seeds as crosses "
         "beside their mean with the same interval, cut at the frame. Right: the "
         f"mixture's error over the other's, {ratio.min():.2f} to {ratio.max():.2f}."
@@ -46,7 +46,7 @@ def _ratio(dataset: xr.Dataset) -> np.ndarray:
 
 
 def _mean(values: np.ndarray, at: np.ndarray, colour: int) -> Series:
-    """A line at the mean with a band, cut at zero, as errors are."""
+    """A line at the mean with its interval, cut at zero, as errors are."""
     found, mean = mean_interval(values, LEVEL), float(values.mean())
     low, high = (np.full(2, max(end, 0.0)) for end in (found.low, found.high))
     return line(at, np.full(2, mean), "", colour=colour, low=low, high=high)

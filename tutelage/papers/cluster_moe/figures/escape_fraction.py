@@ -11,7 +11,6 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import PROTECTED, ROUNDS, WIDTH, Escapes, escapes, example, race
 from tutelage.papers.paper import Figure, Size
 
-GREY = 6
 LEVEL = 0.95
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import BAND, GREY, Panel, Sheet, band, line, spread
 from tutelage.papers.cluster_moe.passages import (
     DIMS,
     NEURONS,
@@ -16,8 +17,6 @@ from tutelage.papers.cluster_moe.passages import (
 )
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
-
-GREY = 6
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
@@ -42,21 +41,14 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     )
 
 
-def _quartiles(dataset: xr.Dataset, name: str) -> np.ndarray:
-    """Lower quartile, median and upper quartile over neurons (3, dim); those above the horizon are nan."""
-    values = np.sort(dataset[name].values, axis=1)
-    count = values.shape[1]
-    found = np.stack([values[:, count // 4], values[:, count // 2], values[:, (3 * count) // 4]])
-    return np.where(np.isfinite(found), found, np.nan)
-
-
 def _fine(dataset: xr.Dataset) -> np.ndarray:
     dims = dataset["dim"].values
     return np.geomspace(dims[0], dims[-1], 60)
 
 
 def _times(dataset: xr.Dataset) -> Panel:
-    dims, (low, mid, high) = dataset["dim"].values, _quartiles(dataset, "weak")
+    dims = dataset["dim"].values
+    chain = band(dims, dataset["weak"].values.T, f"chain: median, {BAND}", kind="points", colour=0)
     fine = _fine(dataset)
     told = np.array([foretold(float(d), WEAK) for d in fine])
     return Panel(
@@ -64,11 +56,11 @@ def _times(dataset: xr.Dataset) -> Panel:
         "dimension d",
         "samples",
         (
-            line(dims, mid, "chain: median and quartiles", kind="points", low=low, high=high, colour=0),
+            chain,
             line(fine, told, "without noise", colour=1),
             line(
                 fine,
-                mid[-1] * (fine / dims[-1]) ** (K - 1),
+                chain.y[-1] * (fine / dims[-1]) ** (K - 1),
                 f"$d^{{k-1}} = d^{K - 1}$, through the last point",
                 dash="dashed",
                 colour=GREY,
@@ -82,7 +74,7 @@ def _times(dataset: xr.Dataset) -> Panel:
 def _ratios(dataset: xr.Dataset) -> Panel:
     dims, fine = dataset["dim"].values, _fine(dataset)
     later = np.where(np.isfinite(dataset["strong"]), dataset["strong"], np.nan) - dataset["weak"].values
-    weak = _quartiles(dataset, "weak")[1]
+    weak = spread(dataset["weak"].values, axis=1)[1]
     ratio = np.nanmedian(later, axis=1) / weak
     told = np.array([foretold(float(d), STRONG) / foretold(float(d), WEAK) - 1 for d in fine])
     return Panel(
@@ -106,8 +98,8 @@ def _ratios(dataset: xr.Dataset) -> Panel:
 
 
 def _caption(dataset: xr.Dataset) -> str:
-    dims, mid = dataset["dim"].values, _quartiles(dataset, "weak")[1]
-    slope = np.polyfit(np.log(dims), np.log(mid), 1)[0]
+    dims, mid = dataset["dim"].values, spread(dataset["weak"].values, axis=1)[1]
+    slope = lines.exponent(dims, mid)
     told = ", ".join(f"{t:.3g} (d = {d})" for t, d in zip(mid, dims, strict=True))
     lost = int(np.sum(~np.isfinite(dataset["weak"].values)))
     return (

@@ -1,9 +1,8 @@
 """Overlaps through all phases, of experts and of the vanilla network, on one axis of samples."""
 
-import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band
 from tutelage.papers.cluster_moe.learnt import explored, grown, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -34,10 +33,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     caption = (
         f"d = {about['dim']}, rho = {about['radius']:g}, {dataset.sizes['seed']} seeds. Left: the largest |overlap| of "
         f"an expert's neurons ({about['explore_width']}, after Phase II {about['width']} drawn anew) with the task of "
-        "the cluster that it sees most after Phase II, with the global task and with the other local one; median and "
-        f"quartiles of the {sharp} experts that are routed sharply; the router is learnt where Phase III "
+        "the cluster that it sees most after Phase II, with the global task and with the other local one; median "
+        f"(band: {BAND}) of the {sharp} experts that are routed sharply; the router is learnt where Phase III "
         f"begins. Right: the largest |overlap| of the {about['vanilla_width']} neurons of a network without a "
-        "router on the same samples, median and quartiles of "
+        "router on the same samples, median and band over "
         f"seeds. Experts recover the global task; the vanilla network does not: it ends with at most {last.max():.2f}."
     )
     return Sheet("Training through the phases", (_experts(dataset), _vanilla(dataset)), caption=caption)
@@ -53,7 +52,7 @@ def _experts(dataset: xr.Dataset) -> Panel:
         for phase, before in (("explore", 0.0), ("expert", dataset.attrs["begin"])):
             seen = dataset[f"{phase}_{kind}"].transpose("seed", "expert", f"{phase}_time").values[sharp]
             times = before + dataset[f"{phase}_time"].values
-            series.append(_band(times, seen, name if phase == "explore" else "", colour))
+            series.append(band(times / 1e6, seen, name if phase == "explore" else "", colour=colour))
     return _panel("Mixture: experts that are routed sharply", series, dataset)
 
 
@@ -61,13 +60,8 @@ def _vanilla(dataset: xr.Dataset) -> Panel:
     times, series = dataset["vanilla_time"].values, []
     for name, label, colour in (("w1", "local task 1", 0), ("w2", "local task 2", 5), ("wg", "global task", 1)):
         seen = dataset["vanilla"].sel(row=name).transpose("seed", "vanilla_time").values
-        series.append(_band(times, seen, label, colour))
+        series.append(band(times / 1e6, seen, label, colour=colour))
     return _panel("Network without a router", series, dataset)
-
-
-def _band(times: np.ndarray, seen: np.ndarray, label: str, colour: int) -> Series:
-    low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75), axis=0)
-    return line(times / 1e6, middle, label, colour=colour, low=low, high=high)
 
 
 def _panel(title: str, series: list[Series], dataset: xr.Dataset) -> Panel:

@@ -3,23 +3,21 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.hessian import hessian
 
-Array = NDArray[np.floating]
 
-
-def _differences(function: Callable[[Array], Array], at: Array, along: Array, h: float = 1e-3) -> Array:
+def _differences(function: Callable[[Numbers], Numbers], at: Numbers, along: Numbers, h: float = 1e-3) -> Numbers:
     """The derivative of `function` at each of `at` (N, m, n) in direction `along`, to fourth order: error ~ h^4."""
     near, far = (function(at + step * h * along) - function(at - step * h * along) for step in (1, 2))
     return (8 * near - far) / (12 * h)
 
 
-def _directions(evidence: Evidence, first: Array) -> Array:
+def _directions(evidence: Evidence, first: Numbers) -> Numbers:
     """Eight random unit directions for each network, (8, N, m, n)."""
     along = evidence.random(2).standard_normal((8, *first.shape))
     return along / np.linalg.norm(along, axis=(2, 3), keepdims=True)

@@ -7,20 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_at_least
 from tutelage.papers.relu_teachers.evidence import Evidence, clock
 from tutelage.papers.relu_teachers.local import lojasiewicz, measured_constant
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
 
-Array = NDArray[np.floating]
-
 # Weights are kept to 1e-16, so r_l and with it the gradient, of size theta^2, is rounding noise when theta is 1e-8:
 # gradients are read up to s = 1e6 only. Losses are of size theta^3 and do not see it.
 LATEST = 1e6
 
 
-def _constants(track: Track) -> Array:
+def _constants(track: Track) -> Numbers:
     """sum_l C_l of each seed, from the shares and directions at the end."""
     return np.array([measured_constant(first, track.teacher) for first in track.weights[:, -1]])
 
@@ -39,7 +39,7 @@ def rate(evidence: Evidence) -> Finding:
         rise = track.loss[:, later] ** (-1 / 3) - track.loss[:, at, None] ** (-1 / 3)
         largest = float(np.min(rise / (track.time[later] - track.time[at]))) * k**4 * NORM ** (2 / 3)
         decade = track.within(track.time[-1] / 10)
-        slopes = np.polyfit(np.log(track.time[decade]), np.log(track.loss[:, decade].T), 1)[0]
+        slopes = lines.exponent(track.time[decade], track.loss[:, decade].T)
         text = f"k = {k}: slope of ln L against ln s in the last decade at most {np.max(slopes):.4f}; the bound "
         text += f"of Eq. 10 holds from T2 on with c up to {largest:.2g}."
         # The slope tends to -3 like s0/s, s0 being the time that the start of the local phase is worth. The paper
@@ -175,7 +175,7 @@ def angle_of_loss(evidence: Evidence) -> Finding:
     widths = np.array([state.students for state in off])
     ratio = ratios[: len(off)]
     law = 3 * math.pi * widths * (widths - 1)
-    power = float(np.polyfit(np.log(widths), np.log(ratio), 1)[0])
+    power = float(lines.exponent(widths, ratio))
     text = f"With one student off, nv^2 theta^3/L = {ratio[0]:.4g} for m = {widths[0]} and {ratio[-1]:.4g} for m = "
     text += f"{widths[-1]}, 3 pi m(m-1) to {np.max(np.abs(ratio / law - 1)):.1e}: it grows as m^{power:.2f}. "
     text += f"With all students aligned but too short it is {np.min(ratios):.2g} at L > 0."

@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
@@ -13,8 +12,6 @@ from tutelage.papers.relu_teachers.chain import first_phase_time
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
-
-Array = NDArray[np.floating]
 
 
 def _each(evidence: Evidence, check: Callable[[Track], Finding], teachers: int | None = None) -> Finding:

@@ -3,15 +3,14 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import EPS2, EPS2_GROWTH, Evidence, clock
 from tutelage.papers.relu_teachers.steps import linear_matrix, linear_rates
 from tutelage.papers.relu_teachers.track import NORM, Track
 
-Array = NDArray[np.floating]
 ROOM = 8 * math.pi * EPS2_GROWTH * NORM
 ETA = 0.01
 
@@ -50,7 +49,7 @@ def _growth_excess(track: Track, since: float, eta: float = 0.0) -> float:
     return float(max(np.max(missing - upper), np.max(lower - missing)))
 
 
-def _power(rate: float, time: Array, eta: float) -> Array:
+def _power(rate: float, time: Numbers, eta: float) -> Numbers:
     """(1 - eta rate)^(time/eta), which is exp(-rate time) for the flow."""
     return np.exp(-rate * time) if eta == 0 else (1 - eta * rate) ** (time / eta)
 

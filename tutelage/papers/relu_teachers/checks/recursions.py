@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
@@ -13,7 +14,6 @@ from tutelage.papers.relu_teachers.slow import slow_levels
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import Track
 
-Array = NDArray[np.floating]
 ETA = 0.01
 
 
@@ -22,7 +22,7 @@ def _steps(evidence: Evidence, tag: int) -> list[Step]:
     return [evidence.step(one, teacher, ETA) for one in first]
 
 
-def _largest(*parts: Array) -> float:
+def _largest(*parts: Numbers) -> float:
     return max(float(np.max(np.abs(part))) for part in parts)
 
 
@@ -75,7 +75,7 @@ def exponential(evidence: Evidence) -> Finding:
     run = evidence.single
     # Below 1e-16 the slowest direction is all that is left; weights are rounded at 1e-16, losses thus near 1e-31.
     keep = (run.loss < 1e-16) & (run.loss > 1e-24)
-    found = float(np.polyfit(run.steps[keep], np.log(run.loss[keep]), 1)[0]) if keep.sum() > 5 else math.nan
+    found = float(lines.slope(run.steps[keep], np.log(run.loss[keep]))) if keep.sum() > 5 else math.nan
     predicted = 2 * math.log(1 - run.step * run.curvature)
     text = f"ln L falls by {-found:.5f} a step from 1e-16 to 1e-24, predicted {-predicted:.5f}."
     return at_most(abs(found / predicted - 1), 0.01, seeds=1, detail=f"Relative deviation of the rate; {text}")

@@ -5,21 +5,22 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, at_most
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
 
-Array = NDArray[np.floating]
 APART = math.radians(20)
 
 
-def _fit(x: Array, y: Array, keep: NDArray[np.bool_]) -> float:
+def _fit(x: Numbers, y: Numbers, keep: NDArray[np.bool_]) -> float:
     """The slope of ln y against x where `keep`; nan if there is too little to fit."""
-    return float(np.polyfit(x[keep], np.log(y[keep]), 1)[0]) if keep.sum() >= 5 else math.nan
+    return float(lines.slope(x[keep], np.log(y[keep]))) if keep.sum() >= 5 else math.nan
 
 
-def _decays(track: Track, level: Plateau) -> tuple[Array, Array]:
+def _decays(track: Track, level: Plateau) -> tuple[Numbers, Numbers]:
     """Measured p_V and p_perp of each seed: minus the slope of ln deviation against ln |w| while norms are small."""
     size = np.mean(track.norms, axis=-1)
     small = (size > 1e3 * size[:, :1]) & (size < 0.01 * level.student_norm)
@@ -29,7 +30,7 @@ def _decays(track: Track, level: Plateau) -> tuple[Array, Array]:
     )  # type: ignore[return-value]
 
 
-def _escape(track: Track, level: Plateau) -> Array:
+def _escape(track: Track, level: Plateau) -> Numbers:
     """The rate at which directions part, of each seed, while norms are those of the saddle."""
     total = np.sum(track.norms, axis=-1)
     near = (np.abs(total / level.sum_of_norms - 1) < 1e-3) & (track.spread < 0.03)

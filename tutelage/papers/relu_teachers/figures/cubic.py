@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.dynamics.record import Record, Stop
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
@@ -16,7 +16,6 @@ from tutelage.papers.relu_teachers.figures.training import OBSERVED
 from tutelage.papers.relu_teachers.local import measured_constant, rate
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 LONG = {"teachers": 4, "students": 20, "init": "weak", "step": 5e-3, "steps": 20_000}
 SEEDS = {"quick": 1, "full": 5}
@@ -46,7 +45,7 @@ QUICK = (Case(2, 6, (3, 3)), Case(2, 6, (2, 4)), Case(2, 6, (1, 5)), Case(2, 6))
 CASES = {"quick": QUICK, "full": (*QUICK, Case(1, 3, (3,)), Case(4, 8, (2, 2, 2, 2)))}
 
 
-def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
     """Twenty thousand updates of SGD and of descent on the population loss; flows to a large time."""
     chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG)
     # What Figures 2 and 3 record, so that the compiled program is theirs.
@@ -57,7 +56,7 @@ def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
     flows = xr.concat([_flow(case) for case in CASES[size]], "case")
     about = LONG | {"batch": settings.batch, "dim": settings.dim, "norm": settings.norm}
     trained = {"sgd": sgd[["loss", "gradient_norm"]], "descent": descent[["loss", "gradient_norm"]]}
-    return combined(flow=flows, **trained).assign_attrs(about)
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), "flow": flows, **trained})
 
 
 def _flow(case: Case) -> xr.Dataset:
@@ -105,12 +104,12 @@ def local_slope(step: np.ndarray, loss: np.ndarray, factor: float = 1.5) -> tupl
     return np.exp(middle), -(np.interp(middle + half, at, logs) - np.interp(middle - half, at, logs)) / (2 * half)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    sgd, descent, flows = (part(dataset, name) for name in ("sgd", "descent", "flow"))
+def sheet(tree: xr.DataTree) -> Sheet:
+    sgd, descent, flows = (tree[name].to_dataset() for name in ("sgd", "descent", "flow"))
     return Sheet(
         "The law $T^{-3}$, in SGD that is long enough and in the flow against its exact constant",
         (_losses(sgd, descent), _slopes(sgd, descent), _cubed(flows), _rates(flows)),
-        caption=_caption(dataset, sgd, descent, flows),
+        caption=_caption(tree, sgd, descent, flows),
     )
 
 
@@ -125,11 +124,10 @@ def _curves(sgd: xr.Dataset, descent: xr.Dataset) -> list[tuple[str, int, np.nda
 def _losses(sgd: xr.Dataset, descent: xr.Dataset) -> Panel:
     series: list[Series] = []
     for name, colour, step, loss in _curves(sgd, descent):
-        low, middle, high = (values[1:] for values in np.quantile(loss, [0, 0.5, 1], axis=0))
-        series.append(line(step[1:], middle, name, colour=colour, low=low, high=high))
+        series.append(band(step[1:], loss[:, 1:], name, colour=colour))
     step, loss = sgd["step"].values, sgd["loss"].median("seed").values
     late = step[step >= step[-1] / 10]
-    series.append(line(late, loss[-1] * (step[-1] / late) ** 3, "$T^{-3}$", dash="dashed", colour=6))
+    series.append(line(late, loss[-1] * (step[-1] / late) ** 3, "$T^{-3}$", dash="dashed", colour=GREY))
     return Panel("loss against updates", "updates T", "population loss", tuple(series), xscale="log", yscale="log")
 
 
@@ -137,8 +135,7 @@ def _slopes(sgd: xr.Dataset, descent: xr.Dataset) -> Panel:
     series = []
     for name, colour, step, loss in _curves(sgd, descent):
         slopes = np.array([local_slope(step, one)[1] for one in loss])
-        low, middle, high = np.quantile(slopes, [0, 0.5, 1], axis=0)
-        series.append(line(local_slope(step, loss[0])[0], middle, name, colour=colour, low=low, high=high))
+        series.append(band(local_slope(step, loss[0])[0], slopes, name, colour=colour))
     return Panel(
         "local exponent",
         "updates T",
@@ -174,15 +171,17 @@ def _rates(flows: xr.Dataset) -> Panel:
 
 def _levels(flows: xr.Dataset, name: str, label: str) -> list[Series]:
     ends = flows["time"].values[[1, -1]]
-    return [line(ends, [float(one[name])] * 2, "" if i else label, dash="dashed", colour=6) for i, one in _each(flows)]
+    return [
+        line(ends, [float(one[name])] * 2, "" if i else label, dash="dashed", colour=GREY) for i, one in _each(flows)
+    ]
 
 
 def _each(flows: xr.Dataset) -> Iterator[tuple[int, xr.Dataset]]:
     return ((index, flows.isel(case=index)) for index in range(flows.sizes["case"]))
 
 
-def _caption(dataset: xr.Dataset, sgd: xr.Dataset, descent: xr.Dataset, flows: xr.Dataset) -> str:
-    about = dataset.attrs
+def _caption(tree: xr.DataTree, sgd: xr.Dataset, descent: xr.Dataset, flows: xr.Dataset) -> str:
+    about = tree.attrs
     (_, _, step, noisy), (_, _, _, exact) = _curves(sgd, descent)
     costs = np.median(noisy, axis=0) / exact[0]
     ends = flows.isel(time=-1)
@@ -190,7 +189,7 @@ def _caption(dataset: xr.Dataset, sgd: xr.Dataset, descent: xr.Dataset, flows: x
     worst = int(np.argmax(off))
     return (
         f"Above: weak recovery, k = {about['teachers']}, m = {about['students']}, eta = {about['step']:g}, "
-        f"{about['steps']} updates, batch {about['batch']}, {sgd.sizes['seed']} seed(s). SGD ends at "
+        f"{about['steps']} updates, batch {about['batch']}, {sgd.sizes['seed']} seed(s), band: {BAND}. SGD ends at "
         f"{np.median(noisy[:, -1]):.2g} with local exponent {_last_slope(step, noisy):.2f}, descent on the population "
         f"loss at {exact[0, -1]:.2g} with {_last_slope(step, exact):.2f}. The noise of the gradients costs SGD a "
         f"factor of up to {costs.max():.1f} on the way, {costs[-1]:.2f} at the end. Below: the flow, |v| = 1, "

@@ -5,12 +5,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.symmetric import FixedPoint, Symmetric
-from tutelage.trajectory.join import combined, part
 
 TEACHERS = (2, 4)
 COPIES = 3
@@ -24,10 +23,11 @@ LEVELS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 MARKERS = {"origin": "o", "plateau": "s", "minimum": "*", "far": "X"}
 
 
-def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
     """Loss and flow on a grid, trajectories from small and from outer starts, fixed points."""
     points = 81 if size == "quick" else 201
-    return combined(**{f"k{k}": _plane(Symmetric(k, COPIES), points) for k in TEACHERS}).assign_attrs(copies=COPIES)
+    planes = {f"k{k}": _plane(Symmetric(k, COPIES), points) for k in TEACHERS}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"copies": COPIES}), **planes})
 
 
 def _plane(plane: Symmetric, points: int) -> xr.Dataset:
@@ -81,12 +81,12 @@ def _starts(plane: Symmetric) -> list[tuple[float, float]]:
     return [(unit * alpha, unit * beta) for alpha, beta in (*((size, 0.0) for size in SMALL), *OUTER)]
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    planes = {k: part(dataset, f"k{k}") for k in TEACHERS}
+def sheet(tree: xr.DataTree) -> Sheet:
+    planes = {k: tree[f"k{k}"].to_dataset() for k in TEACHERS}
     return Sheet(
         "The plane of symmetric states: smaller starts pass nearer to the plateau",
         tuple(_panel(k, plane) for k, plane in planes.items()),
-        caption=f"Groups of {dataset.attrs['copies']} equal students: component alpha on their own teacher, beta on "
+        caption=f"Groups of {tree.attrs['copies']} equal students: component alpha on their own teacher, beta on "
         "every other one. Flow and descent never leave this plane, and the reduction to it is exact. "
         + " ".join(_sentence(k, plane) for k, plane in planes.items()),
     )
@@ -119,7 +119,7 @@ def _panel(k: int, plane: xr.Dataset) -> Panel:
     paths = [plane.isel(path=index) for index in range(plane.sizes["path"])]
     names = {0: "small starts", len(SMALL): "other starts"}
     series = [
-        line(path["path_alpha"], path["path_beta"], names.get(index, ""), colour=6 if index >= len(SMALL) else 1)
+        line(path["path_alpha"], path["path_beta"], names.get(index, ""), colour=GREY if index >= len(SMALL) else 1)
         for index, path in enumerate(paths)
     ]
     alphas, betas = plane["alpha"].values, plane["beta"].values

@@ -15,7 +15,6 @@ from tutelage.papers.relu_teachers.chain import first_phase_time, log10_sigma, n
 from tutelage.papers.relu_teachers.figures.shelf import OBSERVED
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 
 class Case(NamedTuple):
@@ -45,9 +44,9 @@ CASES = {"one": Case(1, 6, 50, 0.15, math.radians(30)), "three": Case(3, 6, 50, 
 RECORDS = 300
 
 
-def compute(settings: ReluTeachersSettings, size: Size) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
     """theta_i* along the flow to T1, beside what Eq. (4) allows, for one teacher and for three."""
-    return combined(**{name: _case(case) for name, case in CASES.items()})
+    return xr.DataTree.from_dict({name: _case(case) for name, case in CASES.items()})
 
 
 def _case(case: Case) -> xr.Dataset:
@@ -93,8 +92,8 @@ def bound(time: np.ndarray, first: np.ndarray, case: Case) -> np.ndarray:
     return growth[:, None] ** (-1 / (8 * case.teachers)) * (first - case.eps1**2)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    one, three = part(dataset, "one"), part(dataset, "three")
+def sheet(tree: xr.DataTree) -> Sheet:
+    one, three = tree["one"].to_dataset(), tree["three"].to_dataset()
     return Sheet(
         "Eq. (4) with the theorem's own constants: true for one teacher, false for three",
         (_angles(one), _angles(three), _ratios(one, three)),

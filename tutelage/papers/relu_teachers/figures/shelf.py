@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
@@ -65,7 +66,7 @@ def escape_times(dataset: xr.Dataset) -> np.ndarray:
 def escape_slope(dataset: xr.Dataset) -> float:
     """How much later the escape comes when the start is ten times smaller, by least squares."""
     times = escape_times(dataset)
-    return float(np.polyfit(-np.log10(dataset["scale"].values), times, 1)[0])
+    return float(lines.slope(-np.log10(dataset["scale"].values), times))
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
@@ -131,7 +132,7 @@ def _together(dataset: xr.Dataset) -> Panel:
     last = dataset.isel(scale=-1)
     at = int(np.argmin(np.abs(np.log(last["norm"].values) - np.log(reach).mean())))
     law = float(last["spread"][at]) * (reach / float(last["norm"][at])) ** -dataset.attrs["decay"]
-    series.append(line(reach, law, rf"$|w|^{{-{dataset.attrs['decay']:.3f}}}$, predicted", dash="dashed", colour=6))
+    series.append(line(reach, law, rf"$|w|^{{-{dataset.attrs['decay']:.3f}}}$, predicted", dash="dashed", colour=GREY))
     return Panel(
         "directions come together in growth",
         "mean norm of the students / |v|",
@@ -153,7 +154,7 @@ def _apart(dataset: xr.Dataset) -> Panel:
         stretch = (time >= time[lowest]) & (one["spread"].values < 0.5)
         law = float(one["spread"][half]) * np.exp(dataset.attrs["gamma"] * (time[stretch] - time[half]))
         name = rf"$\exp({dataset.attrs['gamma']:.3f}\, s)$, predicted" if not index else ""
-        series.append(line(time[stretch], law, name, dash="dashed", colour=6))
+        series.append(line(time[stretch], law, name, dash="dashed", colour=GREY))
     return Panel("directions part on the plateau", "flow time s", "spread of directions", tuple(series), yscale="log")
 
 
@@ -168,7 +169,7 @@ def _durations(dataset: xr.Dataset) -> Panel:
         "s at which all angles are below 20 deg",
         (
             line(decades, times, "flow", kind="points", colour=0),
-            line(decades, law, f"predicted slope {slope:.4f} a decade", dash="dashed", colour=6),
+            line(decades, law, f"predicted slope {slope:.4f} a decade", dash="dashed", colour=GREY),
         ),
         note=f"fitted slope {escape_slope(dataset):.4f}",
     )

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
@@ -179,21 +180,13 @@ def _norms(one: xr.Dataset, *, first: bool) -> Panel:
 
 def _losses(one: xr.Dataset, *, first: bool) -> Panel:
     step = one["step"].values
-    low, middle, high = (one["loss"].reduce(way, "seed") for way in (np.min, np.median, np.max))
     curves = [
-        line(
-            step[1:],
-            middle.sel(init=init)[1:],
-            NAMES[init] if first else "",
-            colour=colour,
-            low=low.sel(init=init).values[1:],
-            high=high.sel(init=init).values[1:],
-        )
+        band(step[1:], one["loss"].sel(init=init)[:, 1:], NAMES[init] if first else "", colour=colour)
         for colour, init in enumerate(INITS)
     ]
     late = step[step >= step[-1] / 5]
-    end = float(middle.sel(init="weak")[-1])
-    cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=6)
+    end = float(one["loss"].sel(init="weak").isel(step=-1).median())
+    cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=GREY)
     level = float(one["plateau_loss"])
     slopes = {init: late_slope(one, init) for init in INITS}
     return Panel(
@@ -215,8 +208,8 @@ def late_slope(one: xr.Dataset, init: str) -> float:
     """d ln L / d ln T fitted to the second half of the updates, the median over seeds."""
     step = one["step"].values
     late = step >= step[-1] / 2
-    logs = np.log(one["loss"].sel(init=init).transpose("step", "seed").values[late])
-    return float(np.median(np.polyfit(np.log(step[late]), logs, 1)[0]))
+    loss = one["loss"].sel(init=init).transpose("step", "seed").values
+    return float(np.median(lines.exponent(step[late], loss[late])))
 
 
 def _caption(dataset: xr.Dataset) -> str:
@@ -227,9 +220,10 @@ def _caption(dataset: xr.Dataset) -> str:
     return (
         f"Online SGD, batch {about['batch']}, d = {about['dim']}, |v| = {about['norm']:g}, {about['steps']} updates, "
         f"{', '.join(fixed)}, {dataset.sizes['seed']} seed(s); the loss is the exact population loss. Bands: from the "
-        "least to the largest student (cosines, norms) or seed (loss). Vertical lines: detected phases. Every run "
-        "first collapses onto the mean direction of the teachers (the least cosine of a student to it reaches "
-        f"{low:.3f} to {high:.3f}) and pauses on the plateau there, which the paper's three phases do not contain."
+        f"least to the largest student (cosines, norms), {BAND} of the seeds (loss). Vertical lines: detected "
+        "phases. Every run first collapses onto the mean direction of the teachers (the least cosine of a student to "
+        f"it reaches {low:.3f} to {high:.3f}) and pauses on the plateau there, which the paper's three phases do not "
+        "contain."
     )
 
 

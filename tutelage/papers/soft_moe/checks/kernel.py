@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, Evidence, paper, papers_units
 from tutelage.papers.soft_moe.constants import (
@@ -20,8 +21,6 @@ from tutelage.papers.soft_moe.constants import (
 from tutelage.papers.soft_moe.exact import Exact
 from tutelage.papers.soft_moe.graphs import hermite_moment
 from tutelage.papers.soft_moe.lambdas import Lambdas, lambdas, seen
-
-Array = NDArray[np.float64]
 
 DELTAS = np.geomspace(1e-3, 1e-1, 9)
 DRAWS = 6  # directions in which the small overlaps go to zero
@@ -117,15 +116,15 @@ class Expansion(NamedTuple):
     """A moment (direction, delta), its leading term, and the power of delta that the rest is said to have."""
 
     name: str
-    exact: Array
-    leading: Array | float
+    exact: Numbers
+    leading: Numbers | float
     order: float
 
     @property
     def slope(self) -> float:
         """The exponent of the largest rest in any direction, by least squares in logarithms."""
         rest = np.max(np.abs(self.exact - self.leading), axis=0)
-        return float(np.polyfit(np.log(DELTAS), np.log(rest), 1)[0])
+        return float(lines.exponent(DELTAS, rest))
 
 
 def _judged(expansions: Iterator[Expansion]) -> Finding:
@@ -136,7 +135,7 @@ def _judged(expansions: Iterator[Expansion]) -> Finding:
     return at_least(margin, -SLACK, detail=f"Exponents of the rest, delta from 1e-3 to 0.1: {told}.")
 
 
-def _directions(tag: int, count: int) -> Array:
+def _directions(tag: int, count: int) -> Numbers:
     """Overlaps (count, direction, delta) of largest size delta; fixed directions, so that the verdict is repeatable."""
     values = np.random.default_rng([21, tag]).uniform(-1, 1, (count, DRAWS, 1))
     return values / np.max(np.abs(values), axis=0) * DELTAS
@@ -209,14 +208,14 @@ def lemma_6(evidence: Evidence) -> Finding:
 # Eq. (10): the gradient from the lambdas.
 
 
-def _state() -> Array:
+def _state() -> Numbers:
     """Two students' rows with norms between 0.5 and 2."""
     rng = np.random.default_rng(10)
     rows = rng.standard_normal((4, FRAME))
     return rows * (rng.uniform(0.5, 2.0, 4) / np.linalg.norm(rows, axis=1))[:, None]
 
 
-def gradient_of_10(first: Array, teacher: Array, printed: bool = False) -> Array:
+def gradient_of_10(first: Numbers, teacher: Numbers, printed: bool = False) -> Numbers:
     """Eq. (10) by the lambdas, rows of routers and then of experts.
 
     `printed` divides the second line of the experts' gradient by the norm of the router.
@@ -235,7 +234,7 @@ def gradient_of_10(first: Array, teacher: Array, printed: bool = False) -> Array
     return np.concatenate([routers, experts])
 
 
-def _across(vectors: Array, axes: Array) -> Array:
+def _across(vectors: Numbers, axes: Numbers) -> Numbers:
     return vectors - np.sum(vectors * axes, axis=1, keepdims=True) * axes
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tutelage._types import Numbers
+from tutelage.analysis import lines
 from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
@@ -21,8 +22,6 @@ from tutelage.papers.soft_moe.local import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import HALF, Journey, Single, Slow
-
-Array = NDArray[np.float64]
 
 XI = HALF  # of Lemma 8, which compares its T_c with T(1/2)
 TIMES = 0.02  # relative error of predicted times
@@ -46,7 +45,7 @@ class Evidence(Protocol):
 # Lemma 7: the force between two students that have learned nothing.
 
 
-def unused(epsilon: float) -> Array:
+def unused(epsilon: float) -> Numbers:
     """Two students whose overlaps with each other and with the teachers are of order epsilon, and v_i.w_i = 0."""
     axes, noise = np.eye(FRAME)[2 * TEACHERS :], np.random.default_rng(7).uniform(-1, 1, (4, FRAME))
     rows = axes + epsilon * noise
@@ -63,8 +62,8 @@ def _pull_between(epsilon: float) -> tuple[float, float]:
     return float(slope[2] @ rows[3]), float(rows[2] @ rows[3])
 
 
-def _exponent(values: Array) -> float:
-    return float(np.polyfit(np.log(EPSILONS), np.log(np.abs(values)), 1)[0])
+def _exponent(values: Numbers) -> float:
+    return float(lines.exponent(EPSILONS, np.abs(values)))
 
 
 @papers_units
@@ -85,13 +84,13 @@ def lemma_7_mended(evidence: Evidence) -> Finding:
 # Lemma 14: is a recovered pair stable?
 
 
-def _grid() -> tuple[Array, Array]:
+def _grid() -> tuple[Numbers, Numbers]:
     side = np.linspace(0.9, 1, 41)
     g1, g2 = np.meshgrid(side, side, indexing="ij")
     return g1, g2
 
 
-def pair_state(g1: float, g2: float, small: Array) -> Array:
+def pair_state(g1: float, g2: float, small: Numbers) -> Numbers:
     """A student's rows with the overlaps gamma1, gamma2 and (I3, zeta1, zeta2) = `small`; axes 0 and 2 are v*, w*."""
     i3, zeta1, zeta2 = small
     router, expert = np.zeros(FRAME), np.zeros(FRAME)
@@ -102,11 +101,11 @@ def pair_state(g1: float, g2: float, small: Array) -> Array:
     return np.stack([router, expert])
 
 
-def exact_linearisation(constants: Constants, g1: float, g2: float, a: float, b: float) -> Array:
+def exact_linearisation(constants: Constants, g1: float, g2: float, a: float, b: float) -> Numbers:
     """The matrix of `local.linearisation` by central differences of the exact flow of one student."""
     loss, step = Exact(constants, TEACHERS, FRAME, taught=(1.0, 0.0)), STEP
 
-    def velocity(small: Array) -> Array:
+    def velocity(small: Numbers) -> Numbers:
         (v, w), idle = pair_state(g1, g2, small), np.eye(FRAME)[6:]
         rows = np.stack([a * v, idle[0], b * w, idle[1]])
         slope = -loss.gradient(rows, second=(1.0, 0.0))
@@ -143,7 +142,7 @@ def printed_is_stable(evidence: Evidence) -> Finding:
 # Theorem 4: the Hessian.
 
 
-def differences(slope: Callable[[Array], Array], at: Array) -> Array:
+def differences(slope: Callable[[Numbers], Numbers], at: Numbers) -> Numbers:
     """The Jacobian of a vector field by central differences."""
     moves = STEP * np.eye(at.size).reshape(-1, *at.shape)
     return np.stack([(slope(at + e) - slope(at - e)).ravel() / (2 * STEP) for e in moves], axis=1)
@@ -171,7 +170,7 @@ def hessian_spectrum(evidence: Evidence) -> Finding:
 def _lemma_26(printed: bool) -> float:
     v, g = np.random.default_rng(26).standard_normal((2, 4))
 
-    def projected(x: Array) -> Array:
+    def projected(x: Numbers) -> Numbers:
         return (g - (x @ g) * x / (x @ x)) / np.linalg.norm(x)
 
     return float(np.max(np.abs(projection_jacobian(v, g, printed) - differences(projected, v))))

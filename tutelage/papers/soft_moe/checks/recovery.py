@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tutelage.analysis import lines
 from tutelage.analysis.claims import (
     Claim,
     Finding,
@@ -63,11 +64,10 @@ def unused(evidence: Evidence) -> Finding:
 def exponent(evidence: Evidence) -> Finding:
     sweep = evidence.sweep
     ratio = sweep.times / sweep.predicted
-    text = f"Orthonormal starts, {sweep.seeds} seeds, dims {_dims(sweep.dims)}: slope {sweep.exponent:.4f} "
-    text += f"[{sweep.interval.low:.4f}, {sweep.interval.high:.4f}]; first recovery over its prediction "
-    text += f"{ratio.min():.4f} to {ratio.max():.4f}."
+    text = f"Orthonormal starts, {sweep.seeds} seeds, dims {_dims(sweep.dims)}: slope {sweep.exponent:.4f} (99 %); "
+    text += f"first recovery over its prediction {ratio.min():.4f} to {ratio.max():.4f}."
     # T = (1/g0 + 0.36)/4.5: the constant bends the line by less than 0.01 where 1/g0 is above 20.
-    return at_most(abs(sweep.exponent - 0.5), 0.02, seeds=sweep.seeds, detail=text)
+    return at_most(abs(sweep.exponent.value - 0.5), 0.02, seeds=sweep.seeds, detail=text)
 
 
 def early(evidence: Evidence) -> Finding:
@@ -87,7 +87,7 @@ def early(evidence: Evidence) -> Finding:
 
 def perfect(evidence: Evidence) -> Finding:
     dims, error = evidence.sizes.perfect, evidence.perfect
-    slope = float(np.polyfit(np.log(dims), np.log(error), 1)[0])
+    slope = float(lines.exponent(dims, error))
     text = f"Orthonormal start, seed {evidence.clear_seed} (the widest gap), 20 after the last recovery: 1 - gamma2 = "
     text += ", ".join(f"{e:.2g}" for e in error) + f" for dims {_dims(dims)}; slope {slope:.3f}."
     return at_most(slope, -1.5, seeds=1, detail=text)

@@ -5,12 +5,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 ORDER_DIM = {"quick": 10**5, "full": 10**7}
 ORDER_SEEDS = {"quick": 4, "full": 10}
@@ -77,7 +76,7 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
                 "Predicted against observed", "predicted time", "time at which the overlap is -0.9",
                 (
                     line(predicted[kept], observed[kept], "pairs", kind="points"),
-                    line([1, top], [1, top], "equal", dash="dotted", colour=6),
+                    line([1, top], [1, top], "equal", dash="dotted", colour=GREY),
                 ),
                 xscale="log", yscale="log",
             ),
@@ -86,9 +85,9 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
     )  # fmt: skip
 
 
-def order(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def order(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The same seeds from iid and from orthonormal starts."""
-    parts = {}
+    parts: dict[str, xr.Dataset] = {}
     for init in ("iid", "orthonormal"):
         race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init=init)
         pairs = [[(p.time, race.times[s, p.teacher], race.winners[s, p.teacher] == p.student) for p in one.race.pairs]
@@ -103,21 +102,22 @@ def order(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
             },
             {"time": race.run.dataset["time"].values},
         )
-    return combined(**parts).assign_attrs({"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]})
+    about = {"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), **parts})
 
 
-def order_sheet(dataset: xr.Dataset) -> Sheet:
-    panels = [_best(part(dataset, init), init) for init in ("iid", "orthonormal")]
-    panels.append(_agreement(dataset))
+def order_sheet(tree: xr.DataTree) -> Sheet:
+    panels = [_best(tree[init].to_dataset(), init) for init in ("iid", "orthonormal")]
+    panels.append(_agreement(tree))
     words = []
     for init in ("iid", "orthonormal"):
-        right = part(dataset, init)["right"].values
+        right = tree[init].to_dataset()["right"].values
         words.append(f"{init}: {int(right.sum())} of {right.size} teachers go to the student of Eq. (6)")
     return Sheet(
         "Who recovers whom: iid starts against orthonormal ones",
         tuple(panels),
         columns=3,
-        caption=f"d = {dataset.attrs['dim']:.0e}, {dataset.attrs['seeds']} seeds. Left and middle: the best expert's "
+        caption=f"d = {tree.attrs['dim']:.0e}, {tree.attrs['seeds']} seeds. Left and middle: the best expert's "
         "overlap with each teacher, seed 0, with the predicted times of the greedy matching as dashed lines. Right: "
         f"predicted against observed times of the teachers that were recovered. {'; '.join(words)}.",
     )
@@ -134,25 +134,26 @@ def _best(one: xr.Dataset, init: str) -> Panel:
     )
 
 
-def _agreement(dataset: xr.Dataset) -> Panel:
+def _agreement(tree: xr.DataTree) -> Panel:
     series = []
     for colour, init in enumerate(("iid", "orthonormal")):
-        one = part(dataset, init)
+        one = tree[init].to_dataset()
         x, y = one["predicted"].values.ravel(), one["observed"].values.ravel()
         seen = np.isfinite(y)
         series.append(line(x[seen], y[seen], f"{init}, {int(seen.sum())} of {seen.size}", kind="points", colour=colour))
     limits = [min(float(s.x.min()) for s in series if len(s.x)), max(float(s.y.max()) for s in series if len(s.y))]
-    series.append(line(limits, limits, "equal", dash="dotted", colour=6))
+    series.append(line(limits, limits, "equal", dash="dotted", colour=GREY))
     return Panel("Times of recovery", "predicted time", "observed time", tuple(series), xscale="log", yscale="log")
 
 
 def dimension(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """The first recovery from the same seeds in all dims, from orthonormal starts."""
     sweep = swept(settings, size)
+    exponent = sweep.exponent
     return xr.Dataset(
         {"times": (("dim", "seed"), sweep.times), "predicted": (("dim", "seed"), sweep.predicted)},
         {"dim": list(sweep.dims)},
-        {"exponent": sweep.exponent, "low": sweep.interval.low, "high": sweep.interval.high},
+        {"exponent": exponent.value, "low": exponent.interval.low, "high": exponent.interval.high},
     )
 
 
@@ -169,7 +170,9 @@ def dimension_sheet(dataset: xr.Dataset) -> Sheet:
     ]
     level = math.exp(float(np.mean(np.log(times) - about["exponent"] * np.log(dims)[:, None])))
     fitted = f"$d^{{{about['exponent']:.3f}}}$"
-    series.append(line(dims, level * dims ** about["exponent"], f"mean, fitted as {fitted}", colour=6, dash="dashed"))
+    series.append(
+        line(dims, level * dims ** about["exponent"], f"mean, fitted as {fitted}", colour=GREY, dash="dashed")
+    )
     ratio = [line(dims, times[:, s] / dims**0.5, f"seed {s}" if seeds <= 5 else "", colour=None if seeds <= 5 else 0)
              for s in range(seeds)]  # fmt: skip
     interval = f"{about['exponent']:.4f} [{about['low']:.4f}, {about['high']:.4f}]"

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.pruned import (
@@ -95,13 +95,13 @@ def _kept(one: xr.Dataset, top: float) -> Panel:
         line(time, one["kept"].sel(order=order), rule, kind="steps", colour=n, dash="solid" if n == 0 else "dashed")
         for n, (order, rule) in enumerate(RULES.items())
     ]
-    series.append(line(time, one["recovered"], "teachers recovered", kind="steps", colour=6, dash="dotted"))
+    series.append(line(time, one["recovered"], "teachers recovered", kind="steps", colour=GREY, dash="dotted"))
     return Panel(_name(one), "flow time t", "experts kept", tuple(series), marks=_marks(one), ylim=(0, top))
 
 
 def _risks(one: xr.Dataset) -> Panel:
     time = one["time"].values
-    series: list[Series] = [line(time, one["unpruned"], "not pruned", colour=6, dash="dotted")]
+    series: list[Series] = [line(time, one["unpruned"], "not pruned", colour=GREY, dash="dotted")]
     for n, (order, rule) in enumerate(RULES.items()):
         risk = one["risk"].sel(order=order)
         series.append(line(time, risk, rule, colour=n, dash="solid" if n == 0 else "dashed"))
@@ -220,7 +220,7 @@ def _losses(dataset: xr.Dataset) -> Panel:
         series.append(line(one["time"], one["loss"], str(case), colour=n))
     lost = dataset.isel(case=-1)
     label = "iid, as a sum of kernels" if len(dataset["case"]) > 1 else "as a sum of kernels"
-    series.append(line(lost["time"], np.abs(lost["loss_sum"]), label, dash="dotted", colour=6))
+    series.append(line(lost["time"], np.abs(lost["loss_sum"]), label, dash="dotted", colour=GREY))
     return Panel("loss", "time t of fine-tuning", "population loss", tuple(series), yscale="log")
 
 

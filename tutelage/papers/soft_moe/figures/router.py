@@ -4,14 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage._types import Numbers
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import NEEDED, Constants
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-
-Array = NDArray[np.float64]
 
 SAMPLES_3A, SAMPLES_3B = 10**5, 10**6  # the paper's numbers
 SEED = 3
@@ -41,7 +39,7 @@ def _product(constants: Constants, rho: float) -> tuple[float, float]:
     return _mean(values)
 
 
-def _mean(values: Array) -> tuple[float, float]:
+def _mean(values: Numbers) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -99,7 +97,7 @@ def sheet_3b(dataset: xr.Dataset) -> Sheet:
     ratio = square / slope if slope else np.inf
     mean, error = dataset["mean"].values, 2 * dataset["error"].values
     points = line(
-        [0, 1], mean, _samples(dataset), kind="points", colour=6, low=mean - error,
+        [0, 1], mean, _samples(dataset), kind="points", colour=GREY, low=mean - error,
         high=mean + error,
     )  # fmt: skip
     bars = (

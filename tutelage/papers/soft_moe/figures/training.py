@@ -3,39 +3,39 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.races import SEEDS, Race
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time", "router_time"]
 # B/eta sets the noise of SGD. The paper gives neither; the flow is followed where B/eta is far above 2e6.
 SGD = {"quick": {"step": 0.01, "batch": 4096, "until": 15.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
 
 
-def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """Seed 0 by flow, to the settings' time, and by SGD from the same start."""
     flow = Race(settings, SEEDS[size], settings.horizon, 300).run.dataset
     sampled = SoftMoeSettings(**settings.model_dump() | SGD[size])
     sgd = run(sampled, dynamics="sgd", dtype="float32").dataset
     parts = {"flow": flow[KEPT].isel(seed=0, drop=True), "sgd": sgd[KEPT].isel(seed=0, drop=True)}
-    return combined(**parts).assign_attrs({k: sampled.model_dump()[k] for k in ("step", "batch", "dim")})
+    about = {k: sampled.model_dump()[k] for k in ("step", "batch", "dim")}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), **parts})
 
 
-def tables(dataset: xr.Dataset) -> Sheet:
+def tables(tree: xr.DataTree) -> Sheet:
     panels = []
     for name, how in (("flow", "exact flow"), ("sgd", "online SGD")):
-        one = part(dataset, name)
+        one = tree[name].to_dataset()
         for role in ("router", "expert"):
             panels.append(_table(one, role, f"{role.capitalize()}s, {how}, t = {float(one['time'][-1]):.4g}"))
     return Sheet(
         "Figure 1: overlaps of students and teachers at the end",
         tuple(panels),
         caption=f"Cosines of each student's router (left) and expert (right) with each teacher's, seed 0, d = "
-        f"{dataset.attrs['dim']}. Top: the exact flow. Bottom: online SGD from the same start, step "
-        f"{dataset.attrs['step']:g}, batch {dataset.attrs['batch']}. {_bright(part(dataset, 'flow'))}",
+        f"{tree.attrs['dim']}. Top: the exact flow. Bottom: online SGD from the same start, step "
+        f"{tree.attrs['step']:g}, batch {tree.attrs['batch']}. {_bright(tree['flow'].to_dataset())}",
     )
 
 
@@ -54,15 +54,16 @@ def _bright(one: xr.Dataset) -> str:
     return f"In the flow {sum(single)} of {len(single)} teachers have exactly one bright cell, the same in both tables."
 
 
-def curves(dataset: xr.Dataset) -> Sheet:
-    panels = tuple(_curves(part(dataset, name), how) for name, how in (("flow", "exact flow"), ("sgd", "online SGD")))
+def curves(tree: xr.DataTree) -> Sheet:
+    shown = (("flow", "exact flow"), ("sgd", "online SGD"))
+    panels = tuple(_curves(tree[name].to_dataset(), how) for name, how in shown)
     return Sheet(
         "Figure 2: teachers are recovered one after another, experts first",
         panels,
         columns=1,
         caption="Overlap of each teacher with the student that recovers it first (the best one if none does): dashed "
-        f"the expert, solid the router. Grey, on the right: the loss. Seed 0, d = {dataset.attrs['dim']}; SGD with "
-        f"step {dataset.attrs['step']:g}, batch {dataset.attrs['batch']}. {_lags(part(dataset, 'flow'))}",
+        f"the expert, solid the router. Grey, on the right: the loss. Seed 0, d = {tree.attrs['dim']}; SGD with "
+        f"step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. {_lags(tree['flow'].to_dataset())}",
     )
 
 
@@ -73,7 +74,7 @@ def _curves(one: xr.Dataset, how: str) -> Panel:
         name = f"teacher {teacher + 1}"
         series.append(line(time, router, name, colour=teacher % 6))
         series.append(line(time, expert, dash="dashed", colour=teacher % 6))
-    loss = Series(time, one["loss"].values, "loss", colour=6, right=True)
+    loss = Series(time, one["loss"].values, "loss", colour=GREY, right=True)
     return Panel(
         how[0].upper() + how[1:],
         "time",

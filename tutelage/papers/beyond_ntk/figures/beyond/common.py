@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from tutelage.analysis.panels import Series, line
+from tutelage.analysis.panels import BAND, Series, band, line
 from tutelage.papers.beyond_ntk.escapes import RECORDS, scale
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Size
 
 TIME = r"time $\eta_\infty T$"
-GREY = 6
 SEEDS = 3
 
 
@@ -44,7 +43,6 @@ def seeds_of(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> li
     return [line(x, row, "" if number else label, faint=bool(number), **style) for number, row in enumerate(rows)]
 
 
-def ranged(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> Series:
-    """Means over seeds with their range."""
-    low, high = values.min("seed").values, values.max("seed").values
-    return line(x, values.mean("seed").values, label, kind="points", low=low, high=high, **style)
+def barred(x: ArrayLike, values: xr.DataArray, label: str = f"median over seeds, {BAND}", **style: Any) -> Series:
+    """Medians over seeds with their bars."""
+    return band(x, values, label, kind="points", **style)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import B2
-from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below, slope_in
-from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SEEDS, TIME, ranged, seeds_of
+from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred, seeds_of
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -74,8 +75,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "dimension d",
             TIME,
             (
-                ranged(dims, dataset["half"], "loss has halved", colour=0),
-                ranged(dims, dataset["fourth"], "fourth order has halved", colour=1, marker="^"),
+                barred(dims, dataset["half"], "loss has halved", colour=0),
+                barred(dims, dataset["fourth"], "fourth order has halved", colour=1, marker="^"),
                 law,
             ),
             xscale="log",
@@ -85,7 +86,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "directions with a unit on them",
             "dimension d",
             f"number of {dataset.attrs['teachers']}",
-            (ranged(dims, dataset["covered"], "mean over seeds, and their range", colour=0),),
+            (barred(dims, dataset["covered"], colour=0),),
             marks=(Mark("all", level=float(dataset.attrs["teachers"])),),
             xscale="log",
             ylim=(0.0, dataset.attrs["teachers"] + 1.0),
@@ -101,7 +102,7 @@ def _law(dataset: xr.Dataset) -> str:
 def _caption(dataset: xr.Dataset) -> str:
     about = dataset.attrs
     high = dataset.where(dataset["dim"] >= 1000, drop=True)
-    slopes = [slope_in(np.log(high["dim"].values), high[name].mean("seed").values) for name in ("half", "fourth")]
+    slopes = [lines.slope(np.log(high["dim"].values), high[name].mean("seed").values) for name in ("half", "fourth")]
     growth = 1 / (2 * about["rate"])
     return (
         f"{about['teachers']} orthogonal teachers of equal weight, m = {about['width']}, starts N(0, I/d), population "

@@ -3,9 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import GREY, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import GREY, SHAPES, TIME, ranged, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -58,7 +59,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "length of the plateau",
             r"$a_{\max}/a_{\min}$",
             "time at which orders above 2 halve",
-            (ranged(kappas, dataset["escape"], "mean over seeds, and their range", colour=0),),
+            (barred(kappas, dataset["escape"], colour=0),),
             xscale="log",
             ylim=(0.0, 1.25 * float(dataset["escape"].max())),
         ),
@@ -72,13 +73,13 @@ def exponent(dataset: xr.Dataset) -> float:
     taken, weight = xr.broadcast(unequal["taken"], unequal["weight"])
     x, y = weight.values.ravel(), taken.values.ravel()
     seen = np.isfinite(y) & np.isfinite(x)
-    return float(np.polyfit(np.log(x[seen]), np.log(y[seen]), 1)[0])
+    return float(lines.exponent(x[seen], y[seen]))
 
 
 def _caption(dataset: xr.Dataset) -> str:
     about = dataset.attrs
     told = "; ".join(
-        f"{float(k):g}: escape {float(one['escape'].mean()):.0f}, L {float(one['L'].isel(time=-1).median()):.2g}, "
+        f"{float(k):g}: mean escape {float(one['escape'].mean()):.0f}, L {float(one['L'].isel(time=-1).median()):.2g}, "
         f"{int(one['taken'].notnull().sum())} of {one['taken'].size} directions taken"
         for k, one in ((k, dataset.sel(kappa=k)) for k in dataset["kappa"].values)
     )

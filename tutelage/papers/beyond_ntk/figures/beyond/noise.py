@@ -6,7 +6,7 @@ import xarray as xr
 from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import RECORDS
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, ranged, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, barred, seeds_of
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -70,7 +70,7 @@ def _ends(dataset: xr.Dataset) -> Panel:
     noisy = dataset.where(dataset["noise"] > 0, drop=True)
     end, noise, counts = noisy["L"].isel(time=-1), noisy["noise"].values, dataset["samples"].values
     weights = dataset.attrs["dim"] * dataset.attrs["width"]
-    points = [ranged(noise, end.sel(samples=n), f"N = {n}", colour=c) for c, n in enumerate(counts)]
+    points = [barred(noise, end.sel(samples=n), f"N = {n}", colour=c) for c, n in enumerate(counts)]
     bound = [
         line(noise, noise**2 * weights / n, "" if c else r"$\sigma^2\,m d/N$", dash="dashed", colour=c)
         for c, n in enumerate(counts)

@@ -4,7 +4,7 @@ import xarray as xr
 
 from tutelage.analysis.panels import Panel, Sheet
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, ranged, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -38,14 +38,14 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "when orders above 2 have halved",
             "cosine of two teacher directions",
             TIME,
-            (ranged(cosines, dataset["escape"], "mean over seeds, and their range", colour=0),),
+            (barred(cosines, dataset["escape"], colour=0),),
             ylim=(0.0, top),
         ),
         Panel(
             f"loss at time {float(dataset['time'][-1]):.0f}",
             "cosine of two teacher directions",
             "L",
-            (ranged(cosines, end, "mean over seeds, and their range", colour=0),),
+            (barred(cosines, end, colour=0),),
             yscale="log",
             ylim=(0.3 * float(end.min()), 3 * float(end.max())),
         ),

@@ -5,7 +5,7 @@ import xarray as xr
 
 from tutelage.analysis.claims import binomial_interval
 from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, ranged
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, RECORDS
@@ -62,7 +62,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         Panel(f"d L < {FOUND:g} at time {end:g}", "units a direction m/d", "part of the seeds", (chance,),
               xscale="log", ylim=(-0.05, 1.25)),
         Panel("directions with a unit on them", "units a direction m/d", f"number of {dim}",
-              (ranged(ratio, dataset["covered"], "mean over seeds, and their range", colour=0),),
+              (barred(ratio, dataset["covered"], colour=0),),
               xscale="log", ylim=(0.0, 1.25 * dim)),
     )  # fmt: skip
     return Sheet("Beyond the paper: is over-parametrisation needed?", panels, columns=3, caption=_caption(dataset))

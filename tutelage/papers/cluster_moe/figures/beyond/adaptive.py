@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.adapting import adapted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -20,36 +20,31 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     return Sheet("Beyond the paper: adaptive k", panels, columns=3, caption=_caption(dataset))
 
 
-def _ranged(axis: str, values: xr.DataArray, label: str, **style) -> Series:
-    low, high = values.min("seed").values, values.max("seed").values
-    return line(values[axis], values.mean("seed"), label, low=low, high=high, **style)
-
-
 def _errors(dataset: xr.Dataset) -> Panel:
     marks = (
         Mark("vanilla network", level=float(dataset["vanilla"].mean())),
         Mark("best fixed k", level=float(dataset["k_error"].mean("seed").min())),
     )
     return Panel("error, threshold", LEVEL, "mean absolute error",
-                 (_ranged("level", dataset["level_error"], "mean and range of seeds", colour=0),), marks=marks,
+                 (band(dataset["level"], dataset["level_error"], f"median of seeds, {BAND}", colour=0),), marks=marks,
                  ylim=(0.0, 1.05))  # fmt: skip
 
 
 def _active(dataset: xr.Dataset) -> Panel:
     series = (
-        _ranged("level", dataset["level_active"], "active experts", colour=0),
-        _ranged("level", dataset["level_idle"], "samples without one", colour=1, right=True),
+        band(dataset["level"], dataset["level_active"], "active experts", colour=0),
+        band(dataset["level"], dataset["level_idle"], "samples without one", colour=1, right=True),
     )
     return Panel("active experts a sample", LEVEL, f"number of {dataset.attrs['experts']}", series,
                  ylim=(0.0, 1.25 * dataset.attrs["experts"]), right_label="part of the samples")  # fmt: skip
 
 
 def _both(dataset: xr.Dataset) -> Panel:
-    mean = dataset.mean("seed")
+    mean = dataset.median("seed")
     order = mean["level_active"].argsort().values
     series = (
         line(mean["level_active"].values[order], mean["level_error"].values[order], "threshold, by level", colour=0),
-        _ranged("k", dataset["k_error"], "fixed k", colour=2, kind="points"),
+        band(dataset["k"], dataset["k_error"], "fixed k", colour=2, kind="points"),
     )
     return Panel("adaptive and fixed", "active experts a sample", "mean absolute error", series, ylim=(0.0, 1.05))
 

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learnt
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -40,11 +40,10 @@ def _part(dataset: xr.Dataset, name: str, title: str, label: str) -> Panel:
     series: list[Series] = []
     for colour, router in enumerate(dataset["router"].values):
         values = dataset[name].sel(router=router)
-        low, high = values.min("seed").values, values.max("seed").values
-        series.append(line(values["clusters"], values.mean("seed"), router, colour=colour, low=low, high=high))
+        series.append(band(values["clusters"], values, router, colour=colour))
     counts = dataset["clusters"].values
     if name == "pure":
-        series.append(line(counts, 2 / counts, "2/C", colour=6, dash="dotted"))
+        series.append(line(counts, 2 / counts, "2/C", colour=GREY, dash="dotted"))
     top = 1.3 * max(float(dataset[name].max()), 1.0)
     ends = (float(counts.min()) - 1, float(counts.max()) + 1)
     return Panel(title, COUNT, label, tuple(series), xlim=ends, ylim=(-0.02, top))
@@ -70,15 +69,15 @@ def _caption(dataset: xr.Dataset) -> str:
         f"C = {count}: sharp {_each(mean['sharp'].sel(clusters=count))}; pure {_each(mean['pure'].sel(clusters=count))}"
         for count in mean["clusters"].values
     )
-    routers = ", ".join(map(str, mean["router"].values)).capitalize()
+    routers = ", ".join(map(str, mean["router"].values))
     return (
         f"Orthogonal means at distance 3. Population flow of Phase I and expected router at d = {_many(about['dim'])}, "
-        f"{about['experts']} experts, {dataset.sizes['seed']} seeds (mean and range), {SAMPLES} samples of scores a "
-        f"cluster. {routers}: {told}. Without an expert: at most {float(mean['idle'].max()):.1g} of the samples. "
-        "Purity: the part of the samples seen by an expert that are of the cluster it sees most. With two clusters "
-        "whose tasks have opposite signs an expert knows more of one and less of the other. With more clusters it "
-        "knows more than the mean expert of several, and threshold 0 sends it all of these, about half of all (2/C); "
-        "the highest scores still tell them apart."
+        f"{about['experts']} experts, {dataset.sizes['seed']} seeds (median, {BAND}), {SAMPLES} samples of scores a "
+        f"cluster. Means of {routers}: {told}. Without an expert: at most {float(mean['idle'].max()):.1g} of the "
+        "samples. Purity: the part of the samples seen by an expert that are of the cluster it sees most. With two "
+        "clusters whose tasks have opposite signs an expert knows more of one and less of the other. With more "
+        "clusters it knows more than the mean expert of several, and threshold 0 sends it all of these, about half of "
+        "all (2/C); the highest scores still tell them apart."
     )
 
 

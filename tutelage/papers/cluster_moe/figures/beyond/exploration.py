@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -31,23 +31,22 @@ def _later(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.isel(time=slice(1, None))
 
 
-def _ranged(dataset: xr.Dataset, name: str) -> tuple[Series, ...]:
-    """A curve for each batch: mean and range of seeds."""
+def _by_batch(dataset: xr.Dataset, name: str) -> tuple[Series, ...]:
+    """A curve for each batch: median and band of seeds."""
     later, series = _later(dataset), []
     for colour, batch in enumerate(later["batch"].values):
         part = later[name].sel(batch=batch)
-        low, high = part.min("seed").values, part.max("seed").values
-        series.append(line(later["time"], part.mean("seed"), named(batch), colour=colour, low=low, high=high))
+        series.append(band(later["time"], part, named(batch), colour=colour))
     return tuple(series)
 
 
 def _sharp(dataset: xr.Dataset) -> Panel:
-    return Panel("experts that are routed sharply", TIME, "part of the experts", _ranged(dataset, "sharp"),
+    return Panel("experts that are routed sharply", TIME, "part of the experts", _by_batch(dataset, "sharp"),
                  xscale="log", ylim=(-0.03, 1.4))  # fmt: skip
 
 
 def _aims(dataset: xr.Dataset) -> Panel:
-    return Panel("aim of the experts", TIME, "P(cluster known best) - P(other)", _ranged(dataset, "aim"),
+    return Panel("aim of the experts", TIME, "P(cluster known best) - P(other)", _by_batch(dataset, "aim"),
                  xscale="log", marks=(Mark("chance", level=0.0),), ylim=(-0.5, 1.4))  # fmt: skip
 
 
@@ -80,7 +79,7 @@ def _caption(dataset: xr.Dataset) -> str:
     growth = float(dataset["size"].isel(time=-1).mean("seed") / dataset["size"].isel(time=0).mean("seed"))
     return (
         f"d = {about['dim']}, M = {about['experts']}, {about['explore_width']} neurons an expert, "
-        f"{dataset.sizes['seed']} seeds (mean and range). One router step from zero at every record, in expectation or "
+        f"{dataset.sizes['seed']} seeds (median, {BAND}). One router step from zero at every record, in expectation or "
         "on n samples. Aim: the probability that an expert sees the cluster that it knows more of than others do, less "
         f"that of the other; 0 by chance. {aims[0].upper()}{aims[1:]}. Sharpness alone says little: before any "
         f"exploration {100 * float(numbers['sharp'].sel(batch=0)):.0f} % of the experts see one cluster with "

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -40,16 +40,14 @@ def _likeness(dataset: xr.Dataset) -> Panel:
 
 
 def _curve(dataset: xr.Dataset, name: str, label: str, colour: int) -> Series:
-    values = dataset[name]
-    low, high = values.min("seed").values, values.max("seed").values
-    return line(dataset["kept"], values.mean("seed"), label, colour=colour, low=low, high=high)
+    return band(dataset["kept"], dataset[name], label, colour=colour)
 
 
 def _ratios(dataset: xr.Dataset) -> Panel:
     whole = dataset["random"].isel(kept=-1, drop=True)
     ratios = dataset[[*ORDERS, "best"]] / whole
     series = [_curve(ratios, name, label, colour) for colour, (name, label) in enumerate(ORDERS.items())]
-    best = line(dataset["kept"], ratios["best"].mean("seed"), "best set", colour=6, dash="dashed")
+    best = line(dataset["kept"], ratios["best"].median("seed"), "best set", colour=GREY, dash="dashed")
     return Panel("error over that of all experts", KEPT, "ratio", (*series, best),
                  marks=(Mark(f"{100 * (NEAR - 1):.0f} % more", level=NEAR),), ylim=(0.9, 3.4))  # fmt: skip
 
@@ -72,13 +70,14 @@ def _caption(dataset: xr.Dataset) -> str:
     told = ", ".join(f"{_listed(counts[name])} ({label})" for name, label in (ORDERS | {"best": "best set"}).items())
     return (
         f"d = {about['dim']}, {about['experts']} experts of {about['width']} neurons, {dataset.sizes['seed']} seeds "
-        f"(mean and range). The ridge is fitted again for each of the {2 ** about['experts'] - 1} sets of experts. "
-        "Likeness: the cosine of how probably two experts see each cluster, times that of their largest overlaps with "
-        f"each task. Experts that keep the error within {100 * (NEAR - 1):.0f} % of that of all, by seed: {told}. With "
-        f"{half} experts the error is {at['redundancy']:.2f} times that of all if the most alike go first, "
-        f"{at['fit']:.2f} if those go first that cost the fit least, {at['random']:.2f} at random and {at['best']:.2f} "
-        "with the best set. Experts of one cluster know the same tasks, but their neurons' biases differ, and the "
-        "second layer uses them all; and likeness spares the odd ones out, which may be odd because they learnt little."
+        f"(median, {BAND}; right: means). The ridge is fitted again for each of the {2 ** about['experts'] - 1} sets "
+        "of experts. Likeness: the cosine of how probably two experts see each cluster, times that of their largest "
+        f"overlaps with each task. Experts that keep the error within {100 * (NEAR - 1):.0f} % of that of all, by "
+        f"seed: {told}. With {half} experts the error is {at['redundancy']:.2f} times that of all if the most alike go "
+        f"first, {at['fit']:.2f} if those go first that cost the fit least, {at['random']:.2f} at random and "
+        f"{at['best']:.2f} with the best set. Experts of one cluster know the same tasks, but their neurons' biases "
+        "differ, and the second layer uses them all; and likeness spares the odd ones out, which may be odd because "
+        "they learnt little."
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.beyond.upcycling import SHAKEN, continued, copied
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -59,8 +59,7 @@ def saving(dataset: xr.Dataset, shake: float = SHAKEN) -> float:
 def _samples(dataset: xr.Dataset) -> Panel:
     series: list[Series] = []
     for colour, (name, values) in enumerate(curves(dataset).items()):
-        low, high = values.min("seed").values, values.max("seed").values
-        series.append(line(values["time"], values.mean("seed"), LABELS[name], colour=colour, low=low, high=high))
+        series.append(band(values["time"], values, LABELS[name], colour=colour))
     return Panel("by samples", "samples used before Phase II", "aim of the experts", tuple(series), marks=_CHANCE,
                  xscale="log", ylim=_HEIGHT)  # fmt: skip
 
@@ -68,7 +67,7 @@ def _samples(dataset: xr.Dataset) -> Panel:
 def _shaken(dataset: xr.Dataset) -> Panel:
     series = []
     for colour, shake in enumerate(dataset["shake"].values):
-        values = curves(dataset, shake)["copied"].mean("seed")
+        values = curves(dataset, shake)["copied"].median("seed")
         series.append(line(values["time"], values, f"perturbation {shake:g}", colour=colour + 3))
     return Panel("how much copies are perturbed", "samples of the dense network", "aim of the experts", tuple(series),
                  marks=_CHANCE, xscale="log", ylim=_HEIGHT)  # fmt: skip
@@ -79,7 +78,7 @@ def _work(dataset: xr.Dataset) -> Panel:
     found = curves(dataset)
     each = {"scratch": dataset.attrs["explore_width"], "copied": dataset.attrs["vanilla_width"]}
     series = tuple(
-        line(count * found[name]["time"], found[name].mean("seed"), LABELS[name], colour=colour)
+        line(count * found[name]["time"], found[name].median("seed"), LABELS[name], colour=colour)
         for colour, (name, count) in enumerate(each.items())
     )
     return Panel("by work", "updates of a neuron before Phase II", "aim of the experts", series, marks=_CHANCE,
@@ -91,7 +90,7 @@ def _caption(dataset: xr.Dataset) -> str:
     factors = ", ".join(f"{saving(dataset, shake):.1f} (perturbation {shake:g})" for shake in dataset["shake"].values)
     work = about["vanilla_width"] / about["explore_width"]
     return (
-        f"d = {about['dim']}, {dataset.sizes['seed']} seeds (mean and range). A dense network of "
+        f"d = {about['dim']}, {dataset.sizes['seed']} seeds (median, {BAND}). A dense network of "
         f"{about['vanilla_width']} neurons learns for a while; {about['experts']} experts get "
         f"{about['explore_width']} of its neurons each, at random, perturbed by {SHAKEN:g} of their length if not said "
         f"otherwise, mean over {dataset.sizes['deal']} deals; then the router is trained in expectation, or the copies "

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.analysis.phases import line as fitted
+from tutelage.analysis.lines import line as fitted
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
-from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, middle, moment, trained
+from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 
 ACTIVATIONS = {"relu": "ReLU", "half_abs": "|x|/2"}
@@ -85,11 +85,11 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     angles, losses, ratios = [], [], []
     for colour, (key, name) in enumerate(ACTIVATIONS.items()):
         data = dataset.sel(activation=key)
-        angles.append(middle(time, data["angle"], name, colour=colour))
-        losses.append(middle(time, data["loss"] / data["loss"].isel(time=0), name, colour=colour))
+        angles.append(band(time, data["angle"], name, colour=colour))
+        losses.append(band(time, data["loss"] / data["loss"].isel(time=0), name, colour=colour))
         early = until_half_grown(data)
-        ratios.append(middle(early["time"], early["gap_ratio"], name, colour=colour))
-    bound = line(time.values, dataset["bound"].values, "bound of Eq. 4", dash="dashed", colour=6)
+        ratios.append(band(early["time"], early["gap_ratio"], name, colour=colour))
+    bound = line(time.values, dataset["bound"].values, "bound of Eq. 4", dash="dashed", colour=GREY)
     centre = math.degrees(math.acos(1 / math.sqrt(TEACHERS)))
     marks = [
         Mark(f"half grown, {name}", at=float(time[int(half_grown(dataset.sel(activation=key)).max())]))
@@ -131,7 +131,7 @@ def _law(data: xr.Dataset) -> Panel:
         "largest theta_i* (degrees)",
         (
             line(norm, angle, "measured", colour=1),
-            line(norm[shown], law[shown], f"|w|^-{power:.4f}, predicted", dash="dashed", colour=6),
+            line(norm[shown], law[shown], f"|w|^-{power:.4f}, predicted", dash="dashed", colour=GREY),
         ),
         xscale="log",
         yscale="log",

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Sheet, band
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import histogram, last, trained
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -44,8 +44,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     swept, shares = [], []
     for colour, (init, name) in enumerate(INITS.items()):
         excess = dataset["excess"].sel(init=init)
-        low, half, high = (excess.quantile(q, ["seed", "teacher"], skipna=True).values for q in (0.1, 0.5, 0.9))
-        swept.append(line(dataset["scale"].values, half, name, low=low, high=high, colour=colour))
+        each = excess.stack(each=["seed", "teacher"]).transpose("each", "scale").values
+        swept.append(band(dataset["scale"].values, each, name, colour=colour))
         smallest = dataset["share"].sel(init=init).isel(scale=0).values.ravel()
         shares.append(histogram(smallest, np.arange(-0.025, 2.5, 0.05), name, colour=colour))
     reach = 1 / np.sqrt(dataset.attrs["dim"]) / dataset.sizes["student"] * dataset.sizes["teacher"]
@@ -57,7 +57,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             tuple(swept),
             marks=(Mark("equal norms", level=1.0), Mark("start as long as the end", at=float(reach))),
             xscale="log",
-            note="Median over groups and seeds, with the first and last decile.",
+            note=f"Median over groups and seeds; band: {BAND}.",
         ),
         Panel(
             f"norms at the smallest scale, sigma = {float(dataset['scale'][0]):g}",

@@ -67,12 +67,6 @@ def last(data: xr.Dataset, name: str) -> xr.DataArray:
     return moment(data[name], data["recorded"] - 1)
 
 
-def middle(x: xr.DataArray, values: xr.DataArray, label: str, **style: Any) -> Series:
-    """The median over seeds, with a band from the first decile to the last."""
-    low, half, high = (values.quantile(q, "seed", skipna=True).values for q in (0.1, 0.5, 0.9))
-    return line(x.values, half, label, low=low, high=high, **style)
-
-
 def each_seed(x: xr.DataArray, values: xr.DataArray, label: str, colour: int, most: int = 16) -> list[Series]:
     """One faint line a seed, the first of them labelled."""
     rows = values.transpose("seed", "time").values[:most]

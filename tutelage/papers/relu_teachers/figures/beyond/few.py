@@ -4,12 +4,11 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, each_seed, last, trained
 from tutelage.papers.relu_teachers.kernel import gradient, loss
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 PATTERNS: dict[int, dict[str, list[list[float]]]] = {
     1: {"average of four": [[0.5, 0.5, 0.5, 0.5]]},
@@ -48,13 +47,13 @@ def level(pattern: list[list[float]]) -> float:
     return float(minimize(value, start, jac=True, tol=1e-12).fun)
 
 
-def compute(settings: ReluTeachersSettings, size: Size, *, students: tuple[int, ...] | None = None) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size, *, students: tuple[int, ...] | None = None) -> xr.DataTree:
     """Gaussian starts of one, two and three students for four teachers."""
     parts = {
         f"m{m}": _run(trained(size, 2500, pace=1.5, students=m, dim=settings.dim).dataset, m)
         for m in students or STUDENTS[size]
     }
-    return combined(**parts)
+    return xr.DataTree.from_dict(parts)
 
 
 def _run(data: xr.Dataset, students: int) -> xr.Dataset:
@@ -72,12 +71,12 @@ def _run(data: xr.Dataset, students: int) -> xr.Dataset:
     )
 
 
-def _parts(dataset: xr.Dataset) -> dict[int, xr.Dataset]:
-    return {m: part(dataset, f"m{m}") for m in PATTERNS if f"m{m}_loss" in dataset}
+def _parts(tree: xr.DataTree) -> dict[int, xr.Dataset]:
+    return {m: tree[f"m{m}"].to_dataset() for m in PATTERNS if f"m{m}" in tree.children}
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    parts = _parts(dataset)
+def sheet(tree: xr.DataTree) -> Sheet:
+    parts = _parts(tree)
     panels = [_losses(data, m) for m, data in parts.items()]
     return Sheet(
         "Beyond the paper: fewer students than teachers",
@@ -112,9 +111,9 @@ def _cosines(parts: dict[int, xr.Dataset]) -> Panel:
     for m, data in parts.items():
         best, second = (data["cosines"].isel(rank=i).values.ravel() for i in (0, 1))
         series.append(line(best, second, f"m = {m}", kind="points", colour=m - 1))
-    corners = (line([1.0], [0.0], "copy", kind="points", marker="*", colour=6),)
+    corners = (line([1.0], [0.0], "copy", kind="points", marker="*", colour=GREY),)
     averages = [1 / np.sqrt(n) for n in (2, 3, 4)]
-    marks = line(averages, averages, "average of 2, 3, 4", kind="points", marker="x", colour=6)
+    marks = line(averages, averages, "average of 2, 3, 4", kind="points", marker="x", colour=GREY)
     return Panel(
         "where the students end",
         "largest cosine to a teacher",

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 
 from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
@@ -18,12 +18,10 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
     each_seed,
     histogram,
     last,
-    middle,
     trained,
 )
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 from tutelage.trajectory.result import Run
 
 SCALES = (1e-5, 1e-8, 1e-11)
@@ -39,17 +37,14 @@ class Hard(NamedTuple):
 HARD: dict[Size, tuple[Hard, ...]] = {"quick": (Hard(8, 8),), "full": (Hard(8, 8), Hard(8, 9), Hard(12, 12))}
 
 
-def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...] | None = None) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...] | None = None) -> xr.DataTree:
     """The escape at three scales in small steps; the end of long runs; and whether hard cases reach a zero loss."""
     escapes = [_escape(trained(size, 1500, pace=0.05, dim=settings.dim, scale=scale)) for scale in SCALES]
     end = _end(trained(size, 4000, dim=settings.dim).dataset)
     outcomes = [_hard(case, size) for case in (HARD[size] if hard is None else hard)]
     known = _outcome(end["loss"], TEACHERS, STUDENTS, settings.dim, end["gradient_norm"])
-    return combined(
-        escape=xr.concat(escapes, "scale").assign_coords(scale=list(SCALES)),
-        end=end,
-        hard=xr.concat([known, *outcomes], "case"),
-    )
+    escape = xr.concat(escapes, "scale").assign_coords(scale=list(SCALES))
+    return xr.DataTree.from_dict({"escape": escape, "end": end, "hard": xr.concat([known, *outcomes], "case")})
 
 
 def _escape(result: Run) -> xr.Dataset:
@@ -108,8 +103,8 @@ def _outcome(loss: xr.DataArray, teachers: int, students: int, dim: int, gradien
     return xr.Dataset({name: float(value) for name, value in numbers.items()})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    escape, end, hard = (part(dataset, name) for name in ("escape", "end", "hard"))
+def sheet(tree: xr.DataTree) -> Sheet:
+    escape, end, hard = (tree[name].to_dataset() for name in ("escape", "end", "hard"))
     plateau = Plateau(TEACHERS, STUDENTS)
     smallest = escape.isel(scale=-1)
     panels = (
@@ -127,8 +122,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "time",
             "least cosine over the students",
             (
-                middle(escape["time"], smallest["mean_cosine"], "to the mean direction", colour=1),
-                middle(escape["time"], smallest["nearest_cosine"], "to the nearest teacher", colour=2),
+                band(escape["time"], smallest["mean_cosine"], "to the mean direction", colour=1),
+                band(escape["time"], smallest["nearest_cosine"], "to the nearest teacher", colour=2),
             ),
             marks=(Mark("1/sqrt k", level=1 / math.sqrt(TEACHERS)),),
             xscale="log",
@@ -151,7 +146,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         ),
         _success(hard),
     )
-    return Sheet("Beyond the paper: Gaussian starts, no weak recovery", panels, columns=3, caption=_caption(dataset))
+    return Sheet("Beyond the paper: Gaussian starts, no weak recovery", panels, columns=3, caption=_caption(tree))
 
 
 def _escapes(escape: xr.Dataset) -> list[Series]:
@@ -160,7 +155,7 @@ def _escapes(escape: xr.Dataset) -> list[Series]:
         for index, (scale, row) in enumerate(zip(SCALES, (escape.isel(scale=i) for i in range(3)), strict=True))
     ]
     ends = np.array([0.9, 1.1]) * [np.nanmin(escape["predicted"]), np.nanmax(escape["predicted"])]
-    return [*points, line(ends, ends, "measured = predicted", dash="dashed", colour=6)]
+    return [*points, line(ends, ends, "measured = predicted", dash="dashed", colour=GREY)]
 
 
 def _sizes(end: xr.Dataset) -> Panel:
@@ -173,7 +168,7 @@ def _sizes(end: xr.Dataset) -> Panel:
         "share of the teachers",
         (
             line(sizes, seen / seen.sum(), "measured", kind="points", colour=0),
-            line(sizes, alone, "if each chose alone (binomial)", dash="dashed", colour=6),
+            line(sizes, alone, "if each chose alone (binomial)", dash="dashed", colour=GREY),
         ),
         ylim=(-0.03, 1.0),
     )
@@ -199,8 +194,8 @@ def _success(hard: xr.Dataset) -> Panel:
     )
 
 
-def _caption(dataset: xr.Dataset) -> str:
-    escape, end, hard = (part(dataset, name) for name in ("escape", "end", "hard"))
+def _caption(tree: xr.DataTree) -> str:
+    escape, end, hard = (tree[name].to_dataset() for name in ("escape", "end", "hard"))
     plateau = Plateau(TEACHERS, STUDENTS)
     later = np.nanmedian(escape["escape"].diff("scale").values, axis=1)
     alone = STUDENTS / TEACHERS * (1 - 1 / TEACHERS)

@@ -4,10 +4,10 @@ import math
 
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet
+from tutelage.analysis.panels import Mark, Panel, Sheet, band
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
-from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, middle, trained
+from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, trained
 from tutelage.papers.relu_teachers.local import rate, simplex_constant
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 
@@ -56,13 +56,13 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     names = [str(name) for name in dataset["trains"].values]
 
     def all_of(what: str):
-        return tuple(middle(time, dataset[what].sel(trains=n), TRAINS[n], colour=i) for i, n in enumerate(names))
+        return tuple(band(time, dataset[what].sel(trains=n), TRAINS[n], colour=i) for i, n in enumerate(names))
 
     both = dataset.sel(trains="both")
     weights = (
-        middle(time, both["lowest"], "smallest outer weight a_i", colour=1),
-        middle(time, both["length"], "largest |w_i|", colour=3),
-        middle(time, both["drift"], "drift of |w_i|^2 - a_i^2", colour=4),
+        band(time, both["lowest"], "smallest outer weight a_i", colour=1),
+        band(time, both["length"], "largest |w_i|", colour=3),
+        band(time, both["drift"], "drift of |w_i|^2 - a_i^2", colour=4),
     )
     late = (1.0, float(time[-1]))
     panels = (

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.analysis.phases import line as fitted
+from tutelage.analysis.lines import line as fitted
+from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
-from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, middle, moment, trained
+from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.plateau import MeanDirection
 from tutelage.papers.relu_teachers.recipe import teacher_rows
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.join import combined, part
 
 CASES: dict[str, dict[str, Any]] = {
     "orthogonal": {},
@@ -25,14 +24,14 @@ SCALE = 1e-12
 AFTER = 0.2  # by then the students have grown, and the gradient is least on the plateau
 
 
-def compute(settings: ReluTeachersSettings, size: Size, *, cases: dict[str, Any] = CASES) -> xr.Dataset:
+def compute(settings: ReluTeachersSettings, size: Size, *, cases: dict[str, Any] = CASES) -> xr.DataTree:
     """The plateau and the escape in small steps, and the end of longer runs, for each set of teachers."""
     common: dict[str, Any] = {"dim": settings.dim, "scale": SCALE}
     early = [_early(trained(size, 1500, pace=0.05, **common, **case).dataset, case) for case in cases.values()]
     late = [_late(trained(size, 3000, pace=1.0, **common, **case).dataset) for case in cases.values()]
-    return combined(
-        early=xr.concat(early, "case").assign_coords(case=list(cases)),
-        late=xr.concat(late, "case").assign_coords(case=list(cases)),
+    parts = {"early": early, "late": late}
+    return xr.DataTree.from_dict(
+        {name: xr.concat(rows, "case").assign_coords(case=list(cases)) for name, rows in parts.items()}
     )
 
 
@@ -79,8 +78,8 @@ def _late(data: xr.Dataset) -> xr.Dataset:
     return xr.Dataset({"loss": data["loss"], "final_loss": loss, "angle": np.degrees(angles.max("student"))})
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    early, late = part(dataset, "early"), part(dataset, "late")
+def sheet(tree: xr.DataTree) -> Sheet:
+    early, late = tree["early"].to_dataset(), tree["late"].to_dataset()
     names = [str(name) for name in early["case"].values]
     levels = early["predicted_plateau"].values
     panels = (
@@ -88,7 +87,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "loss, and predicted shelves",
             "time",
             "population loss",
-            tuple(middle(early["time"], early["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
+            tuple(band(early["time"], early["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
             marks=tuple(Mark(f"{level:.4f}", level=float(level)) for level in levels),
             yscale="log",
             xlim=(0, 5),
@@ -103,7 +102,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             "to the end",
             "time",
             "population loss",
-            tuple(middle(late["time"], late["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
+            tuple(band(late["time"], late["loss"].isel(case=i), n, colour=i) for i, n in enumerate(names)),
             xscale="log",
             yscale="log",
             xlim=(1e-2, float(late["time"][-1])),
@@ -114,14 +113,13 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 def _points(data: xr.Dataset, what: str, names: list[str]):
     for i, name in enumerate(names):
-        low, half, high = (float(data[what].isel(case=i).quantile(q)) for q in (0.1, 0.5, 0.9))
         x = [float(data[f"predicted_{what}"][i])]
-        yield line(x, [half], name, kind="points", colour=i, low=np.array([low]), high=np.array([high]))
+        yield band(x, data[what].isel(case=i).values[:, None], name, kind="points", colour=i)
 
 
 def _diagonal(values: np.ndarray):
     ends = np.array([0.95 * values.min(), 1.05 * values.max()])
-    return line(ends, ends, "measured = predicted", dash="dashed", colour=6)
+    return line(ends, ends, "measured = predicted", dash="dashed", colour=GREY)
 
 
 def _caption(early: xr.Dataset, late: xr.Dataset, names: list[str]) -> str:

@@ -19,7 +19,6 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
 from tutelage.papers.soft_moe.matching import race
 from tutelage.papers.soft_moe.races import Race, Start
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 LIGHTEST, HEAVIEST = 0.6, 1.6
 DIM: dict[str, int] = {"fixed": 10**5, "learnt": 10**3}
@@ -28,15 +27,14 @@ UNTIL: dict[Size, float] = {"quick": 1000.0, "full": 3000.0}  # of the runs whos
 RECORDS = 60
 
 
-def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """Orthonormal starts; output weights that stay 1, and output weights that learn."""
     weights = settings.alphas or tuple(np.geomspace(LIGHTEST, HEAVIEST, settings.teachers).round(2).tolist())
     chosen = changed(settings, alphas=weights, init="orthonormal", until=None)
     seeds = SEEDS[size]
-    return combined(
-        fixed=_fixed(changed(chosen, dim=DIM["fixed"]), seeds),
-        learnt=_learnt(changed(chosen, dim=DIM["learnt"], trains="all"), seeds, UNTIL[size]),
-    )
+    fixed = _fixed(changed(chosen, dim=DIM["fixed"]), seeds)
+    learnt = _learnt(changed(chosen, dim=DIM["learnt"], trains="all"), seeds, UNTIL[size])
+    return xr.DataTree.from_dict({"fixed": fixed, "learnt": learnt})
 
 
 def _fixed(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
@@ -111,8 +109,8 @@ def in_order(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
     return np.all(np.argsort(predicted, axis=1) == np.argsort(observed, axis=1), axis=1)
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    fixed, learnt = part(dataset, "fixed"), part(dataset, "learnt")
+def sheet(tree: xr.DataTree) -> Sheet:
+    fixed, learnt = tree["fixed"].to_dataset(), tree["learnt"].to_dataset()
     panels = (
         Panel(
             "output weights fixed at 1",

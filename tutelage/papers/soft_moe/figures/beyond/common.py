@@ -8,7 +8,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.analysis.panels import Series, line
+from tutelage.analysis.panels import GREY, Series, line
 from tutelage.dynamics.events import Crossings, Event
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
@@ -85,14 +85,8 @@ def cancelled(data: xr.Dataset) -> xr.DataArray:
     return (data["overlap_ss_expert"] <= ANNIHILATED).sum(("student", "student_b")) / 2
 
 
-def averaged(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> Series:
-    """The mean over seeds, with a band of two standard errors."""
-    mean, error = values.mean("seed").values, values.std("seed", ddof=1).values / np.sqrt(values.sizes["seed"])
-    return line(x, mean, label, low=mean - 2 * error, high=mean + 2 * error, **style)
-
-
 def diagonal(*values: ArrayLike) -> Series:
     """Where the observed is the predicted, over the range of all values."""
     finite = np.concatenate([np.ravel(np.asarray(v, float)) for v in values])
     ends = np.array([np.nanmin(finite), np.nanmax(finite)])
-    return line(ends, ends, "observed = predicted", dash="dashed", colour=6)
+    return line(ends, ends, "observed = predicted", dash="dashed", colour=GREY)

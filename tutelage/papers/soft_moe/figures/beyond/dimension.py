@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
-from tutelage.papers.soft_moe.figures.beyond.common import averaged, cancelled, changed, flows
+from tutelage.papers.soft_moe.figures.beyond.common import cancelled, changed, flows
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 UNITS: dict[Size, dict[str, int]] = {
@@ -55,7 +55,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     ratio = dataset["dim"].values / students
 
     def curves(name: str) -> list[Series]:
-        return [averaged(ratio, dataset[name].sel(init=i), t, colour=c) for c, (i, t) in enumerate(INITS.items())]
+        return [band(ratio, dataset[name].sel(init=i), t, colour=c) for c, (i, t) in enumerate(INITS.items())]
 
     shown = dataset["loss"].clip(min=FLOOR)
     losses = [
@@ -67,7 +67,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         Panel(
             "teachers recovered by router and expert",
             "d / m",
-            f"number of {teachers}, mean",
+            f"number of {teachers}, median",
             tuple(curves("recovered")),
             xscale="log",
             ylim=(-0.1, teachers * 1.15),
@@ -75,7 +75,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         Panel(
             "pairs of opposite experts",
             "d / m",
-            f"number at time {dataset.attrs['until']:g}, mean",
+            f"number at time {dataset.attrs['until']:g}, median",
             tuple(curves("pairs")),
             xscale="log",
         ),
@@ -105,7 +105,7 @@ def _caption(dataset: xr.Dataset) -> str:
                 )
     return (
         f"{dataset.sizes['seed']} seeds, m* = {about['teachers']}, m = {about['students']}, time {about['until']:g}; "
-        f"bands are two standard errors. Means (loss: median): {'; '.join(parts)}."
+        f"bands: {BAND}. Means (loss: median): {'; '.join(parts)}."
     )
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.analysis.pruning import prune_run
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import (
-    averaged,
     cancelled,
     changed,
     diagonal,
@@ -67,7 +66,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
     def curves(name: str) -> tuple[Series, ...]:
         rows = dataset[name].isel(time=slice(1, None))
-        return tuple(averaged(time, rows.sel(degree=p), f"degree {p}", colour=c) for c, p in enumerate(degrees))
+        return tuple(band(time, rows.sel(degree=p), f"degree {p}", colour=c) for c, p in enumerate(degrees))
 
     times = {p: (dataset["predicted"].sel(degree=p), dataset["observed"].sel(degree=p)) for p in degrees}
     points = [
@@ -79,10 +78,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     unused = dataset.attrs["students"] - teachers
     panels = (
         Panel(
-            "teachers recovered by an expert", "time", f"number of {teachers}, mean", curves("recovered"),
+            "teachers recovered by an expert", "time", f"number of {teachers}, median", curves("recovered"),
             xscale="log", ylim=(-0.1, teachers * 1.25), note="Even degrees: with either sign.",
         ),
-        Panel("pairs of opposite experts", "time", "number, mean", curves("pairs"), xscale="log"),
+        Panel("pairs of opposite experts", "time", "number, median", curves("pairs"), xscale="log"),
         Panel(
             "loss, in quanta of one unit", "time", "loss / (p! E[gate^2] / 2)", curves("quanta"),
             marks=(Mark(f"m - m* = {unused}", level=float(unused)),), xscale="log",
@@ -115,7 +114,7 @@ def _caption(dataset: xr.Dataset, degrees: list[int]) -> str:
         texts.append(text)
     return (
         f"{dataset.sizes['seed']} iid starts, m* = {about['teachers']}, m = {about['students']}, d = {DIM}, to "
-        f"time {float(dataset['time'][-1]):g}; bands are two standard errors. {'; '.join(texts)}."
+        f"time {float(dataset['time'][-1]):g}; curves are medians, bands: {BAND}. {'; '.join(texts)}."
     )
 
 

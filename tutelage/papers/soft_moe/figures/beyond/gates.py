@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis import lines
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.join import combined, part
 
 TEACHERS, STUDENTS = 2, 6
 GATES: dict[Size, tuple[str, ...]] = {"quick": ("constant",), "full": ("constant", "softplus", "sigmoid", "probit")}
@@ -22,19 +22,16 @@ MARKERS = ("o", "^", "o", "+")  # sigmoid and probit lie on top of each other
 PATIENCE = 3.0  # over dim: the time at which a run that met no teacher ends
 
 
-def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
+def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The same orthonormal starts under every gate; those of mean 0, and the paper's, in several dimensions."""
     base = changed(
         settings, students=STUDENTS, teachers=TEACHERS, alphas=None, dim=DIM[size], init="orthonormal", until=None
     )
     rows = [_times(changed(base, gate=gate), SEEDS[size]) for gate in GATES[size]]
     grown = [[_first(changed(base, gate=gate, dim=dim), SEEDS[size]) for dim in DIMS[size]] for gate in SWEPT[size]]
-    return combined(
-        mean=xr.concat(rows, "gate").assign_coords(gate=list(GATES[size])),
-        dims=xr.Dataset(
-            {"first": (("gate", "dim", "seed"), grown)}, {"gate": list(SWEPT[size]), "dim": list(DIMS[size])}
-        ),
-    )
+    mean = xr.concat(rows, "gate").assign_coords(gate=list(GATES[size]))
+    dims = xr.Dataset({"first": (("gate", "dim", "seed"), grown)}, {"gate": list(SWEPT[size]), "dim": list(DIMS[size])})
+    return xr.DataTree.from_dict({"mean": mean, "dims": dims})
 
 
 def _times(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
@@ -62,14 +59,12 @@ def slope(dims: np.ndarray, times: np.ndarray) -> tuple[float, float]:
 
     Each seed has a level of its own, and a slope: the error is that of their mean.
     """
-    logs = np.log(times[:, np.isfinite(times).all(0)])
-    x = np.log(dims) - np.log(dims).mean()
-    slopes = x @ logs / (x @ x)
+    slopes = lines.exponent(dims, times[:, np.isfinite(times).all(0)])
     return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
 
 
-def sheet(dataset: xr.Dataset) -> Sheet:
-    mean, grown = part(dataset, "mean"), part(dataset, "dims")
+def sheet(tree: xr.DataTree) -> Sheet:
+    mean, grown = tree["mean"].to_dataset(), tree["dims"].to_dataset()
     names = [str(name) for name in mean["gate"].values]
     labels = [f"{name}, c_0 = {float(mean['c0'].sel(gate=name)):.3f}" for name in names]
     panels = (
@@ -117,25 +112,20 @@ def ratios(mean: xr.Dataset) -> xr.DataArray:
 def _ratios(mean: xr.Dataset, names: list[str]) -> Iterator[Series]:
     found = ratios(mean)
     for colour, name in enumerate(names):
-        low, half, high = np.nanquantile(found.sel(gate=name), [0, 0.5, 1])
-        x = [float(mean["c0"].sel(gate=name))]
-        yield line(x, [half], name, kind="points", colour=colour, low=np.array([low]), high=np.array([high]),
-                   marker=MARKERS[colour])  # fmt: skip
+        x, each = [float(mean["c0"].sel(gate=name))], found.sel(gate=name).values.reshape(-1, 1)
+        yield band(x, each, name, kind="points", colour=colour, marker=MARKERS[colour])
     c0 = np.geomspace(0.4, 1.2, 20)
-    yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=6)
+    yield line(c0, c0**-2, "c_0^-2", dash="dashed", colour=GREY)
 
 
 def _growth(grown: xr.Dataset) -> Iterator[Series]:
     dims = grown["dim"].values
     for colour, name in enumerate(grown["gate"].values):
-        times = grown["first"].sel(gate=name).values
-        middle = np.median(times, axis=1)
-        yield line(dims, middle, f"{name}, median", colour=colour, kind="points",
-                   low=np.quantile(times, 0.25, axis=1, method="lower"),
-                   high=np.quantile(times, 0.75, axis=1, method="lower"))  # fmt: skip
+        times = band(dims, grown["first"].sel(gate=name), f"{name}, median", colour=colour, kind="points")
+        yield times
         power = 0.5 if name == "sigmoid" else 1.0
         law = f"d^{power:g}" if power != 1 else "d"
-        yield line(dims, middle[-1] * (dims / dims[-1]) ** power, law, dash="dashed", colour=colour)
+        yield line(dims, times.y[-1] * (dims / dims[-1]) ** power, law, dash="dashed", colour=colour)
 
 
 def _caption(mean: xr.Dataset, grown: xr.Dataset, names: list[str]) -> str:
@@ -157,8 +147,8 @@ def _caption(mean: xr.Dataset, grown: xr.Dataset, names: list[str]) -> str:
             f"({int(np.isfinite(times).sum())} of {times.size} runs in time)"
         )
     return (
-        f"{mean.sizes['seed']} orthonormal starts, m* = {TEACHERS}, m = {STUDENTS}. {'; '.join(texts)}. Exponents of d "
-        f"(two standard errors): {'; '.join(slopes)}."
+        f"{mean.sizes['seed']} orthonormal starts, m* = {TEACHERS}, m = {STUDENTS}; bars: {BAND}. {'; '.join(texts)}. "
+        f"Exponents of d (two standard errors): {'; '.join(slopes)}."
     )
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line, spread
 from tutelage.dynamics.record import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
-from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, averaged, cancelled, changed, flows
+from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, cancelled, changed, flows
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
@@ -83,27 +83,27 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
     def curves(name: str, labelled: bool = False) -> tuple[Series, ...]:
         rows = ((n, dataset[name].sel(dial=n), _label(n) if labelled else "") for n in names)
-        return tuple(averaged(time, values, label, **_style(n, names)) for n, values, label in rows)
+        return tuple(band(time, values, label, **_style(n, names)) for n, values, label in rows)
 
     scatter = (
         line(end.sel(dial=FLOW), end.sel(dial=n), kind="points", colour=_style(n, names)["colour"]) for n in names[1:]
     )
     ends = [FLOOR, float(end.max())]
     panels = (
-        Panel("loss", "time", "population loss, mean", curves("loss"), yscale="log"),
+        Panel("loss", "time", "population loss, median", curves("loss"), yscale="log"),
         Panel(
             "squared norms of experts",
             "time",
-            "|w_i|^2 over that at the start, mean",
+            "|w_i|^2 over that at the start, median",
             curves("expert_norm", True),
             yscale="log",
         ),
-        Panel("pairs of opposite experts", "time", "number, mean", curves("pairs"), ylim=(-0.1, 4.0)),
+        Panel("pairs of opposite experts", "time", "number, median", curves("pairs"), ylim=(-0.1, 4.0)),
         Panel(
             f"loss at time {time[-1]:g}, seed by seed",
             "loss of the flow",
             "loss of SGD from the same start",
-            (*scatter, line(ends, ends, "equal", dash="dashed", colour=6)),
+            (*scatter, line(ends, ends, "equal", dash="dashed", colour=GREY)),
             xscale="log",
             yscale="log",
             note=f"Losses below {FLOOR:g} are shown there.",
@@ -135,7 +135,7 @@ def _caption(dataset: xr.Dataset) -> str:
         for time in sorted({min(12.0, float(dataset["time"][-1])), float(dataset["time"][-1])}):
             one = at(dataset.sel(dial=name), time)
             below, above = (int(count.sel(dial=name)) for count in against(dataset, time))
-            low, half, high = np.quantile(one["loss"], [0.1, 0.5, 0.9])
+            low, half, high = spread(one["loss"])
             rows.append(
                 f"t = {time:g}: loss {half:.2f} ({low:.2f} to {high:.2f}), expert norms^2 "
                 f"{100 * (float(one['expert_norm'].mean()) - 1):+.0f} %, router norms^2 "
@@ -145,8 +145,8 @@ def _caption(dataset: xr.Dataset) -> str:
             )
         texts.append(f"{_label(str(name))}: {'; '.join(rows)}")
     return (
-        f"{dataset.sizes['seed']} iid starts, m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}; losses are medians with "
-        f"deciles, the rest means. {'. '.join(texts)}."
+        f"{dataset.sizes['seed']} iid starts, m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}; curves are medians, bands: "
+        f"{BAND}. Losses in the same way, the rest means: {'. '.join(texts)}."
     )
 
 

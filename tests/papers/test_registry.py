@@ -1,0 +1,70 @@
+"""The registry of papers: what is not asked for is not imported."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tutelage as tt
+from tutelage.papers.both_layers.claims import CLAIMS
+from tutelage.papers.both_layers.evidence import Evidence
+from tutelage.papers.paper import Paper
+
+MOST = 174  # modules of the 347 that a run imported when every paper, claim and figure came along
+
+
+def modules_after(code: str, *arguments: str) -> set[str]:
+    """The modules of tutelage that a process has imported when it ends."""
+    end = "\nfinally:\n    print(json.dumps([m for m in sys.modules if m.startswith('tutelage')]))"
+    source = "import json, sys\ntry:\n    " + code.replace("\n", "\n    ") + end
+    done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_every_folder_is_a_paper_of_its_name():
+    folders = {path.parent.name for path in Path(tt.papers.__file__).parent.glob("*/__init__.py")}
+    assert set(tt.papers.names()) == set(tt.papers.subjects()) == folders
+    for name in folders:
+        paper = getattr(tt.papers, name)
+        assert (
+            isinstance(paper, Paper) and paper.name == name and paper is tt.papers.get(name) and name in dir(tt.papers)
+        )
+
+
+def test_a_paper_stays_itself_when_its_folder_is_imported():
+    """Python would put the folder in its place; `CLAIMS` above has imported it."""
+    assert isinstance(sys.modules["tutelage.papers.both_layers"], type(sys))
+    assert isinstance(tt.papers.both_layers, Paper)
+
+
+def test_an_unknown_paper_is_told():
+    with pytest.raises(tt.BadInput, match="both_layers"):
+        tt.papers.get("both_layer")
+    with pytest.raises(AttributeError, match="tutelage.papers has no 'nothing'; it has beyond_ntk, both_layers"):
+        _ = tt.papers.nothing
+
+
+def test_what_is_deferred_is_what_its_module_holds():
+    paper = tt.papers.both_layers
+    assert tuple(paper.claims) == CLAIMS and paper.claims[:2] == CLAIMS[:2] and len(paper.claims) == len(CLAIMS)
+    assert isinstance(paper.evidence(None, "quick", 2), Evidence)
+    assert tuple(pickle.loads(pickle.dumps(paper.figures)))[0].id == paper.figures[0].id
+
+
+def test_names_import_no_paper_and_a_paper_no_other():
+    assert not any("both_layers" in module for module in modules_after("import tutelage\ntutelage.papers.subjects()"))
+    found = modules_after("import tutelage\ntutelage.papers.both_layers()")
+    assert "tutelage.papers.both_layers.recipe" in found
+    assert not any(
+        name in module for module in found for name in ("soft_moe", "figures", "claims.", "checks.", "sweeps")
+    )
+
+
+def test_a_run_imports_what_it_needs(tmp_path):
+    run = ("run", "both_layers", "--seeds", "2", "--set", "steps=20", "--quiet", "--store", str(tmp_path))
+    found = modules_after("from tutelage.present.cli import app\napp(standalone_mode=False)", *run)
+    assert "tutelage.store.asking" in found and len(found) <= MOST
