@@ -12,10 +12,12 @@ from .dynamics.events import Crossings as Crossings
 from .dynamics.events import Event as Event
 from .dynamics.events import below as below
 from .dynamics.flow import Flow as Flow
+from .dynamics.heavy_ball import HeavyBall as HeavyBall
 from .dynamics.neuron_flow import flow_overlaps as flow_overlaps
 from .dynamics.online import Sgd as Sgd
 from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop
+from .dynamics.router import RouterSteps as RouterSteps
 from .dynamics.router import route as route
 from .dynamics.spherical import Spherical as Spherical
 from .oracle.clustered import ClusterOracle as ClusterOracle

@@ -16,4 +16,4 @@ _HOMES = {
 def extension(name: str) -> Callable[..., Any]:
     """The function of that name."""
     module, function = _HOMES[name]
-    return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(module), function)

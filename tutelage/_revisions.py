@@ -8,6 +8,7 @@ name of a stored run, so that what an older revision computed is shown as such a
 REVISIONS = {
     "loop": 1,
     "descent": 1,
+    "heavy_ball": 1,
     "flow": 1,
     "sgd": 1,
     "spherical": 1,

@@ -7,10 +7,15 @@ import pytest
 import tutelage as tt
 from tutelage import _interrupt
 from tutelage.dynamics import spherical
+from tutelage.dynamics.base import Prepared
 from tutelage.dynamics.blocks import Rule
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.dynamics.spherical import SEGMENT, Course, Learner, on_segments
+from tutelage.dynamics.driver import Loop
+from tutelage.dynamics.loop import Limits
+from tutelage.dynamics.spherical import SEGMENT, ExpertWeights, Learner, SphericalStep, on_segments
+from tutelage.dynamics.staging import stacked
 from tutelage.dynamics.streams import stream
+from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import antipodal
 from tutelage.problem.routers import Threshold, Top1
 
@@ -28,25 +33,32 @@ def learner(seed=0, theta=None, router=None, precision="float64", **how):
     return Learner(data, units, jnp.asarray(first, precision), theta, router or Top1(), **how)
 
 
-def watch(each):
-    return {"first": each.first}
-
-
-def course(learners=None, rule=RULE, samples=LENGTH, chunk=32, **how):
-    made = Course(learners or [learner()], rule, samples, np.array([SEGMENT]), watch, **how)
-    made.chunk = chunk
-    return made
+def course(learners=None, rule=RULE, samples=LENGTH, identity=""):
+    """A loop over the stream of each learner."""
+    learners = learners or [learner()]
+    weights = stacked([ExpertWeights(each.first, each.units, each.theta) for each in learners])
+    one = learners[0]
+    step = SphericalStep(PROBLEM, rule, samples, one.router, one.weighted, one.stream.precision)
+    keys = np.stack([np.asarray(each.stream.key) for each in learners])
+    prepared = Prepared(step, ClusterOracle(PROBLEM), False, jnp.asarray(PROBLEM.frame), weights, keys, scored=False)
+    return Loop(
+        prepared,
+        stops=on_segments(np.array([SEGMENT]), samples).astype(float),
+        observables=(("first", lambda view: view.weights.first),),
+        limits=Limits(None, None, jnp.asarray(10**9)),
+        identity=identity,
+    )
 
 
 @pytest.fixture(scope="module")
 def whole():
     made = course()
-    made.finish()
+    made.follow()
     return made
 
 
 def final(made):
-    return [np.asarray(each.first) for each in made.learners]
+    return list(np.asarray(made.state.moment.weights.first))
 
 
 def looped(each, samples, step):
@@ -65,16 +77,17 @@ def looped(each, samples, step):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3])
-def test_chunks_do_not_change_a_bit(whole, chunk):
-    cut = course(chunk=chunk)
-    cut.finish()
+def test_chunks_do_not_change_a_bit(monkeypatch, whole, chunk):
+    monkeypatch.setattr(spherical, "CHUNK", chunk)
+    cut = course()
+    cut.follow()
     assert np.array_equal(final(cut)[0], final(whole)[0])
     assert np.array_equal(cut.records()["first"], whole.records()["first"])
 
 
 def test_seeds_side_by_side_are_seeds_alone(whole):
     both = course([learner(0), learner(1)])
-    both.finish()
+    both.follow()
     assert np.array_equal(final(both)[0], final(whole)[0])
     assert not np.array_equal(final(both)[0], final(both)[1])
 
@@ -85,7 +98,7 @@ def test_it_is_algorithm_1(routed):
     theta = np.random.default_rng(2).standard_normal((EXPERTS, DIM)) if routed else None
     each = learner(theta=theta, router=Threshold() if routed else None)
     made = course([each], samples=3000)
-    made.finish()
+    made.follow()
     plain = looped(each, 3000, 1e-3)
     assert np.abs(plain - np.asarray(each.first)).max() > 0.05
     # A thousand updates an expert, rounding errors of 1e-16 each, which add up.
@@ -95,35 +108,37 @@ def test_it_is_algorithm_1(routed):
 def test_large_experts_on_all_cores_are_the_same(monkeypatch, whole):
     monkeypatch.setattr(spherical, "LARGE", 1)
     alone = course()
-    alone.finish()
+    alone.follow()
     # One expert without a batch axis is another program: the order of additions may differ.
     assert np.abs(final(alone)[0] - final(whole)[0]).max() < 1e-11
 
 
-def test_a_saved_course_goes_on_with_the_same_bits(whole, tmp_path):
-    half = course(chunk=1)
-    half.advance()
-    half.advance()
+def test_a_saved_run_goes_on_with_the_same_bits(monkeypatch, whole, tmp_path):
+    monkeypatch.setattr(spherical, "CHUNK", 1)
+    half = course()
+    for _ in range(3):  # the start, the first segment, and the second, which has no record
+        half.advance()
     half.save(tmp_path / "half.npz")
     again = course()
     again.restore(tmp_path / "half.npz")
-    assert again.position == half.position
-    again.finish()
+    assert again.position == half.position == 2 and float(again.state.moment.clock[0]) == 2 * SEGMENT
+    again.follow()
     assert np.array_equal(final(again)[0], final(whole)[0])
     assert np.array_equal(again.records()["first"], whole.records()["first"])
 
 
-def test_a_stop_is_obeyed_between_chunks(whole, tmp_path):
+def test_a_stop_is_obeyed_between_chunks(monkeypatch, whole, tmp_path):
+    monkeypatch.setattr(spherical, "CHUNK", 1)
     kept = Checkpoint(tmp_path / "kept.npz", every=1e9)
-    halted = course(chunk=1)
+    halted = course()
     with _interrupt.gentle_signals():
         _interrupt.ask_to_stop()
         with pytest.raises(_interrupt.Interrupted):
-            halted.finish(kept=kept)
-    assert 0 < halted.position < LENGTH
+            halted.follow(checkpoint=kept)
+    assert halted.position == 1  # the start is recorded, and nothing else
     again = course()
     assert Checkpoint(tmp_path / "kept.npz").resume(again)
-    again.finish()
+    again.follow()
     assert np.array_equal(final(again)[0], final(whole)[0])
 
 
@@ -160,7 +175,7 @@ def test_a_segment_with_a_vanishing_coefficient_is_done_again_safely():
 def test_samples_beyond_the_end_are_not_seen():
     short, shorter = course(samples=500), course(samples=499)
     for made in (short, shorter):
-        made.finish()
+        made.follow()
     assert np.abs(final(short)[0] - final(shorter)[0]).max() > 0
     assert np.abs(final(short)[0] - looped(learner(), 500, 1e-3)).max() < 1e-13
 
@@ -169,7 +184,7 @@ def test_squared_loss_of_a_mixture_is_that_of_all_active_experts():
     theta = np.random.default_rng(2).standard_normal((EXPERTS, DIM))
     each = learner(theta=theta, router=Threshold())
     made = course([each], Rule(jnp.asarray(1e-2), jnp.asarray(1 / WIDTH), "squared"), samples=600)
-    made.finish()
+    made.follow()
     drawn = each.stream.samples(0, 600)
     first, a = np.array(each.first), np.asarray(each.units.outgoing)
     for x, y in zip(np.asarray(drawn.inputs), np.asarray(drawn.labels), strict=True):
@@ -187,13 +202,13 @@ def test_weighted_gates_scale_the_step():
     made = course([learner(weighted=True)], Rule(jnp.asarray(3e-3), jnp.asarray(1 / WIDTH)), samples=2000)
     plain = course(samples=2000)
     for each in (made, plain):
-        each.finish()
+        each.follow()
     assert np.abs(final(made)[0] - final(plain)[0]).max() < 1e-12
 
 
 def test_single_precision_follows_for_a_while():
     short = course([learner(precision="float32")], samples=1000)
-    short.finish()
+    short.follow()
     assert final(short)[0].dtype == np.float32
     # The samples are other ones (32 random bits each): learning is the same in kind only. Norms are exact to rounding.
     assert np.abs(np.linalg.norm(final(short)[0], axis=-1) - 1).max() < 1e-6
@@ -211,4 +226,10 @@ def test_bad_learners_are_refused():
     with pytest.raises(tt.BadInput, match="router"):
         Learner(good.stream, good.units, good.first, good.theta)
     with pytest.raises(tt.BadInput, match="weighted"):
-        course([learner(weighted=True)], Rule(jnp.asarray(1e-3), jnp.asarray(0.25), "squared"))
+        tt.Spherical(samples=100, step=1e-3, weighted=True, loss="squared")
+
+
+def test_events_are_refused():
+    problem = PROBLEM.taught_to(tt.Experts(1, 2))
+    with pytest.raises(tt.BadInput, match="watches no events"):
+        tt.run(problem, tt.Spherical(samples=100, step=1e-3), record=tt.Record(events=(tt.below(0.1),)))

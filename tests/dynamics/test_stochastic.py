@@ -83,7 +83,7 @@ def quantities(teacher, own, second):
 
 
 def ours(
-    problem, batch, count, step=STEP, steps=STEPS, kind=Online, more=0, law="exact", dtype="float64", see=overlaps
+    problem, batch, count, step=STEP, steps=STEPS, kind=OnlineStep, more=0, law="exact", dtype="float64", see=overlaps
 ):
     """The same by the dynamics, from the same start; `kind` and `more` degrees of freedom are for planted errors."""
     dim, first = problem.inputs.dim, problem.teacher.first
@@ -162,7 +162,7 @@ def test_a_wrong_step_is_seen():
     assert worst(ours(make(), 8, 4000, step=1.2 * STEP), reference(make(), 8, 4000)) < LEVEL
 
 
-class TooWide(Online):
+class TooWide(OnlineStep):
     """A planted error: the part outside the frame larger by a half."""
 
     def _beyond(self, key, clock, errors):
@@ -437,7 +437,7 @@ def test_the_law_with_an_optimiser(case):
     assert worst(seen("exact", case), seen("direct", case)) > LEVEL
 
 
-class ClippedByAPart(Online):
+class ClippedByAPart(OnlineStep):
     """A planted error: the norm that is clipped leaves out what is outside the frame."""
 
     def _moves(self, layers, gradient, state, size, extra):
@@ -445,7 +445,7 @@ class ClippedByAPart(Online):
         return jax.tree.map(lambda leaf: -STEP * leaf / jnp.maximum(norm, 1.0), gradient), state
 
 
-class Unturned(Online):
+class Unturned(OnlineStep):
     """A planted error: a momentum that stays behind when the weights turn."""
 
     def _turned(self, layers, state, extra):
@@ -456,7 +456,7 @@ class Unturned(Online):
 
 @pytest.mark.parametrize(("case", "planted"), [("clipping", ClippedByAPart), ("momentum", Unturned)])
 def test_an_error_with_an_optimiser_is_seen(monkeypatch, case, planted):
-    monkeypatch.setattr("tutelage.verbs.Online", planted)
+    monkeypatch.setattr("tutelage.dynamics.online.OnlineStep", planted)
     assert worst(seen.__wrapped__("exact", case), seen("direct", case)) < LEVEL
 
 

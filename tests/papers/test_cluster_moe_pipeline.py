@@ -8,16 +8,18 @@ from papers.figures import shown
 
 from tutelage._interrupt import Interrupted
 from tutelage.analysis.claims import Verdict, mean_interval
-from tutelage.dynamics.spherical import Course
+from tutelage.dynamics import spherical
+from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.oracle.routing import passing
-from tutelage.papers.cluster_moe import certificate, explored, learnt, presets, result, runs, second_layer, stages
+from tutelage.papers.cluster_moe import certificate, explored, learnt, plan, presets, result, runs, second_layer, stages
 from tutelage.papers.cluster_moe.checks import pipeline as checks
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.expected import run_expected
 from tutelage.papers.cluster_moe.figures import errors, paper_size, recovered, specialisation, training
-from tutelage.papers.cluster_moe.pipeline import Pipeline
+from tutelage.papers.cluster_moe.recipe import RECIPE
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.units import Units
+from tutelage.store.fetching import differences
 
 TINY = ClusterMoeSettings(
     dim=8, experts=4, width=8, explore_samples=25_000, router_samples=5000, samples=25_000, late_samples=9000,
@@ -30,14 +32,18 @@ QUICK, FULL = Evidence(), Evidence(size="full")
 
 @pytest.fixture(scope="module")
 def finished():
-    done = Pipeline(TINY, SEEDS, records=8)
-    done.finish()
-    return done
+    """The run, without a store."""
+    return RECIPE.run(TINY, seeds=SEEDS, record=8)
+
+
+@pytest.fixture(scope="module")
+def found(finished):
+    return plan.found(finished, TINY)
 
 
 @pytest.fixture(scope="module")
 def tiny(finished):
-    return result.dataset(TINY, SEEDS, finished.found)
+    return finished.dataset
 
 
 def ideal(tiny):
@@ -311,31 +317,28 @@ def test_what_the_paper_does_not_state():
 # Taken up again.
 
 
-class Stopper:
-    """Saves a pipeline in the middle of a stage, and stops it there."""
+class Stopper(Checkpoint):
+    """Saves a run in the middle of a stage, and stops it there."""
 
     def __init__(self, path, stage):
-        self.path, self.stage = path, stage
+        super().__init__(path, every=1e9)
+        self.stage = stage
 
     def between(self, kept):
-        if kept.stage < len(kept.plan) and kept.plan[kept.stage] == self.stage and kept.course and kept.course.position:
-            assert not kept.course.over
+        here = kept.current
+        if here.stage.name == self.stage and here.loop.position and not here.loop.over:
             kept.save(self.path)
             raise Interrupted("here")
 
 
 @pytest.mark.parametrize("stage", ["explore", "experts"])
-def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path, monkeypatch, finished, stage):
-    monkeypatch.setattr(Course, "CHUNK", 1)
+def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path, monkeypatch, tiny, stage):
+    monkeypatch.setattr(spherical, "CHUNK", 1)
     path = tmp_path / "kept.npz"
     with pytest.raises(Interrupted):
-        Pipeline(TINY, SEEDS, records=8).finish(kept=Stopper(path, stage))
-    again = Pipeline(TINY, SEEDS, records=8)
-    again.restore(path)
-    assert again.plan[again.stage] == stage and 0 < again.course.position < TINY.samples
-    again.finish()
-    assert again.found.keys() == finished.found.keys()
-    assert all(np.array_equal(again.found[name], value) for name, value in finished.found.items())
+        RECIPE.run(TINY, seeds=SEEDS, record=8, checkpoint=Stopper(path, stage))
+    again = RECIPE.run(TINY, seeds=SEEDS, record=8, checkpoint=path)
+    assert differences(again.dataset, tiny) == []
 
 
 # The other ways to run.
@@ -362,12 +365,12 @@ def fewer(monkeypatch):
     monkeypatch.setattr(certificate, "SAMPLES", checks.SAMPLES)  # programs for that many are compiled already
 
 
-def test_a_run_is_certified(finished, fewer):
-    made = certificate.certify(TINY, SEEDS, finished.found)
+def test_a_run_is_certified(found, fewer):
+    made = certificate.certify(TINY, SEEDS, found)
     assert made.ok and len(made.rows) == 3
 
 
-def test_a_wrong_step_is_not_certified(finished, fewer, wrong_step):
-    made = certificate.certify(TINY, SEEDS, finished.found)
+def test_a_wrong_step_is_not_certified(found, fewer, wrong_step):
+    made = certificate.certify(TINY, SEEDS, found)
     assert not made.ok
     assert [row.agrees for row in made.rows] == [False, False, True]

@@ -10,7 +10,7 @@ import xarray as xr
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.dynamics.events import below
-from tutelage.trajectory.measures import Measure, Measured, named, options, phase_times
+from tutelage.trajectory.measures import Measure, Measured, named, needed, phase_times
 
 TIMES = np.array([[[1.0, np.nan], [3.0, 2.0]], [[4.0, 5.0], [6.0, 7.0]], [[np.nan, np.nan], [np.nan, np.nan]]])
 
@@ -153,22 +153,22 @@ def _measure(**needs):
 
 def test_a_run_records_what_any_measure_reads():
     both = [_measure(observables=("overlap",), records=2), _measure(observables=("second", "overlap"), records=9)]
-    assert options(both) == {"observables": ("loss", "overlap", "second"), "record": 9}
+    assert needed(both) == tt.Record(9, observables=("loss", "overlap", "second"))
 
 
 def test_a_measure_that_does_not_say_what_it_reads_gets_everything():
-    assert options([_measure(observables=(), records=2), _measure()]) == {}
-    assert options([named("largest_loss")]) == {"observables": ("loss",)}
+    assert needed([_measure(observables=(), records=2), _measure()]) == tt.Record()
+    assert needed([named("largest_loss")]) == tt.Record(observables=("loss",))
 
 
 def test_events_that_are_read_are_watched_for_once():
-    found = options([_measure(events=(EARLY,)), _measure(events=(EARLY, LATE))])
+    found = needed([_measure(events=(EARLY,)), _measure(events=(EARLY, LATE))])
     assert found == {"events": (EARLY, LATE)}
 
 
 def test_a_run_stops_only_when_all_measures_may_and_then_when_all_do(run):
-    assert "events" not in options([_measure(stop=EARLY), _measure()])
-    (enough,) = options([_measure(stop=EARLY), _measure(stop=LATE)])["events"]
+    assert needed([_measure(stop=EARLY), _measure()]).events is None
+    (enough,) = needed([_measure(stop=EARLY), _measure(stop=LATE)]).events
 
     class Seen:
         loss = np.asarray(0.15)
@@ -176,7 +176,7 @@ def test_a_run_stops_only_when_all_measures_may_and_then_when_all_do(run):
     assert enough.stop and math.isclose(float(enough.when(Seen())), -0.05)
 
 
-def test_the_same_measures_ask_for_equal_options():
+def test_the_same_measures_ask_for_equal_needed():
     """Else every cell of a sweep would be compiled anew."""
-    first, second = (options([_measure(stop=EARLY), _measure(stop=LATE)]) for _ in range(2))
+    first, second = (needed([_measure(stop=EARLY), _measure(stop=LATE)]) for _ in range(2))
     assert first == second and hash(first["events"]) == hash(second["events"])

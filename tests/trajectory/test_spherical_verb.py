@@ -22,8 +22,8 @@ def test_the_dataset_has_names_and_norms(run):
     assert run.overlap["row"].values.tolist() == ["w1", "w2", "wg", "v1", "v2"]
     assert run.seed.values.tolist() == [3, 5]
     assert run.time.values.tolist() == [0, 8192, 16384, 24576, 30_000]
-    assert np.allclose(np.linalg.norm(run.weights.values, axis=-1), 1, atol=1e-13)
-    assert np.array_equal(run.overlap.values[:, -1, ..., :3], run.weights.values[..., :3])
+    assert np.allclose(np.linalg.norm(run.final.first, axis=-1), 1, atol=1e-13)
+    assert np.array_equal(run.overlap.values[:, -1, ..., :3], np.asarray(run.final.first)[..., :3])
     assert np.array_equal(run.best.values, np.abs(run.overlap.values[..., :3]).max(-2))
     assert run.summary()["seeds"] == 2
 

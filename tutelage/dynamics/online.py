@@ -145,7 +145,7 @@ class Sgd(AbstractDynamics):
         if self.optimiser is None:
             return 0
         layers = {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.layers}
-        check_lawful(self.optimiser, {name: leaf.shape for name, leaf in layers.items()})
+        check_lawful(self.optimiser, {name: (leaf.shape[0], leaf.shape[1]) for name, leaf in layers.items()})
         return sum(vectors(self.optimiser, layers))
 
     def stops(self, record: Record) -> NDArray[np.float64]:
@@ -199,10 +199,11 @@ class OnlineStep(AbstractStep):
         return moment._replace(carry=moment.carry._replace(key=key))
 
     def step(
-        self, oracle: Sampled, moment: Moment, limit: Float[Array, ""]
+        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
+        assert isinstance(oracle, Sampled)
         gradient = self._gradient(oracle, moment)
         extra = gradient["first"].shape[1] - moment.weights.first.shape[1] if "first" in gradient else 0
         layers = widened(self._layers(moment.weights), extra)

@@ -4,13 +4,11 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
-
-from tutelage.problem.networks import Weights
+from jaxtyping import Array, Bool, Float, PyTree
 
 
 class AbstractOracle(eqx.Module):
-    """A loss with its derivatives, as a function of the student's weights.
+    """A loss with its derivatives, as a function of the student's weights, any tree of parameters.
 
     The factor one half is in the loss: `1/2 E|f - f*|^2`, or `1/(2N) sum |f - y|^2`. Hessians order the parameters
     as `problem.trees.flatten` does.
@@ -19,19 +17,19 @@ class AbstractOracle(eqx.Module):
     accuracy: eqx.AbstractVar[str]
 
     @abc.abstractmethod
-    def loss(self, weights: Weights) -> Float[Array, ""]: ...
+    def loss(self, weights: PyTree) -> Float[Array, ""]: ...
 
     @abc.abstractmethod
-    def gradient(self, weights: Weights) -> Weights: ...
+    def gradient(self, weights: PyTree) -> PyTree: ...
 
     @abc.abstractmethod
-    def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]: ...
+    def hessian(self, weights: PyTree) -> Float[Array, "parameters parameters"]: ...
 
     def quick(self) -> "AbstractOracle":
         """The same loss in a form that compiles and runs faster, and is right wherever it is not `strained`."""
         return self
 
-    def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+    def strained(self, weights: PyTree, loss: Float[Array, ""], gradient: PyTree) -> Bool[Array, ""]:
         """Whether so much of this loss or gradient has cancelled that the careful form should be asked."""
         del weights, loss, gradient
         return jnp.array(False)

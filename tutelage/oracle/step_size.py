@@ -33,7 +33,7 @@ from tutelage.problem.units import Units
 _GRID = np.concatenate([np.linspace(0.01, 0.9, 30), 1 - np.geomspace(0.08, 1e-3, 10)])
 _ROUNDS = 7  # each divides the interval by the size of the grid
 
-_gradient = eqx.filter_jit(ClusterOracle.gradient)
+_gradient = eqx.filter_jit(ClusterOracle.turning)
 
 
 def noise_level(problem: Clustered, units: Units, overlaps: ArrayLike) -> Numbers:

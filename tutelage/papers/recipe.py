@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ def _plain_record(settings: Any, dynamics: str) -> Record:
 
 def _no_phases(run: Run, settings: Any) -> Iterable[Phase]:
     return ()
+
+
+def _certified(certify: Callable[[Run, Any], Certificate], settings: Any, run: Run) -> Certificate:
+    return certify(run, settings)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Recipe:
         return ask(
             asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress, told=told, fresh=fresh,
             finish=lambda run: self._finished(run, chosen),
-            certifier=(lambda run: self.certify(run, chosen)) if self.certify else None,
+            certifier=partial(_certified, self.certify, chosen) if self.certify else None,
         )  # fmt: skip
 
     def asked(
@@ -122,7 +127,7 @@ class Recipe:
         plan = self.plan(settings, dynamics, record)
         if not changes:
             return plan if isinstance(plan, AbstractDynamics) else tuple(plan)
-        known = [each.name for each in dataclasses.fields(plan)] if dataclasses.is_dataclass(plan) else []
+        known: list[str] = [each.name for each in dataclasses.fields(plan)] if dataclasses.is_dataclass(plan) else []
         for name in changes:
             if name not in known:
                 raise BadInput(f"{self.name}: a run by {dynamics} has no option {name!r}; it has {', '.join(known)}.")

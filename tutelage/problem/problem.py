@@ -11,7 +11,7 @@ from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.networks import TwoLayer, Weights, host_weights
+from tutelage.problem.networks import TwoLayer, host_weights
 
 
 class AbstractProblem(abc.ABC):
@@ -22,10 +22,10 @@ class AbstractProblem(abc.ABC):
 
 
 class Start(NamedTuple):
-    """Teacher and student weights in common frame coordinates."""
+    """Teacher and student parameters in common coordinates: trees such as `Weights`; students may have a seed axis."""
 
-    teacher: Weights
-    student: Weights
+    teacher: Any
+    student: Any
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
 
 def whole(tree: xr.DataTree) -> xr.Dataset:
     """The Dataset of a run, from all groups of its file."""
-    return (tree[WHOLE] if WHOLE in tree.children else tree).to_dataset(inherit=False)
+    return (tree.children[WHOLE] if WHOLE in tree.children else tree).to_dataset(inherit=False)
 
 
 def load_tree(path: str | Path) -> xr.DataTree:

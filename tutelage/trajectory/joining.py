@@ -34,8 +34,8 @@ def joined(stages: dict[str, xr.Dataset]) -> xr.Dataset:
     last = parts[-1].drop_vars(timed).drop_dims("time")
     ends = last.assign(stop_time=last["stop_time"] + time, recorded=last["recorded"] + before - (len(parts) > 1))
     whole = records.assign(ends.data_vars)
-    for name in timed:
-        whole[name].attrs = parts[-1][name].attrs
+    for variable in timed:
+        whole[variable].attrs = parts[-1][variable].attrs
     return whole.assign_attrs(provenance({"dynamics": "stages", "stages": list(stages)}))
 
 

@@ -335,7 +335,7 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     names = record.observables
     usual, whole = _standard(problem, part_names(start))
     known = {observable.name: observable for observable in usual}
-    if usual is STANDARD and names is not None:
+    if usual is STANDARD and names is not None and isinstance(problem, Problem):
         known |= {observable.name: observable for observable in _on_request(problem)}
     for name in names or ():
         if name not in known:

@@ -119,11 +119,17 @@ class Run(Recorded):
         return tuple(StopReason[str(name).upper()] for name in self.dataset["stopped"].values)
 
     @property
-    def handover(self) -> Handover:
-        """What a further stage begins from."""
+    def problem(self) -> Any:
+        """What was to be learned."""
         if self.asked is None:
             raise BadInput("This run was read from a file, without its problem; ask for it with tt.run and its store.")
-        return Handover(self.asked.problem, self.asked.seeds, Start(self.teacher, self.final), self.stages)
+        return self.asked.problem
+
+    @property
+    def handover(self) -> Handover:
+        """What a further stage begins from."""
+        seeds = tuple(int(seed) for seed in self.dataset["seed"].values)
+        return Handover(self.problem, seeds, Start(self.teacher, self.final), self.stages)
 
     def said(self, **findings: Any) -> "Run":
         """The same run with what was found out about it: phases, a certificate, claims, facts."""
@@ -198,9 +204,9 @@ class Run(Recorded):
     def read(cls, tree: xr.DataTree, asked: Asked | None = None) -> "Run":
         """From what a file holds."""
         dataset = door.whole(tree)
-        leaves = tree[FINAL].to_dataset(inherit=False) if FINAL in tree.children else None
+        leaves = tree.children[FINAL].to_dataset(inherit=False) if FINAL in tree.children else None
         ends = None if leaves is None else tuple(leaves[str(n)].values for n in range(len(leaves.data_vars)))
-        parts = tree[STAGES].children if STAGES in tree.children else {}
+        parts = tree.children[STAGES].children if STAGES in tree.children else {}
         stages = {name: cls.read(part) for name, part in parts.items()}
         certificate = dataset.attrs.get("certificate")
         return cls(

@@ -119,7 +119,7 @@ def _solver(run: Run, recorded: Run) -> Iterator[Check]:
     dynamics = run.asked.plan if run.asked else None
     if run.asked is None or not isinstance(dynamics, Flow):
         return
-    rtol = dynamics.tolerance(run.asked.problem)
+    rtol = dynamics.tolerance(run.problem)
     for route, tighter in (("half the tolerance", rtol / 2), ("a hundredth of the tolerance", min(rtol / 100, 1e-6))):
         second = again(run, rtol=max(tighter, 1e-13), record={"weights": True}).dataset
         count = min(recorded.dataset.sizes["time"], second.sizes["time"])
@@ -142,7 +142,7 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
     options = run.asked.plan if run.asked else None
     if run.asked is None or not isinstance(options, Descent):
         return
-    problem = run.asked.problem
+    problem = run.problem
     which = int(generator.integers(run.dataset.sizes["seed"]))
     last = int(run.dataset["step"].values[int(run.dataset["recorded"].values[which]) - 1])
     befores = np.unique(np.linspace(0, max(last - 1, 0), times).astype(int))
@@ -153,7 +153,7 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
     for n in befores:
         if n + 1 not in records or not bool(jnp.all(jnp.isfinite(records[n + 1].first))):
             continue  # the run ended before
-        size = options.step * (float(options.schedule(jnp.asarray(float(n)))) if options.schedule else 1.0)
+        size: Any = options.step * (float(options.schedule(jnp.asarray(float(n)))) if options.schedule else 1.0)
         direction = routes.random_direction(records[n], generator)
         if options.truncation is not None:
             size = size * options.truncation.moving(records[n].first, jnp.asarray(float(n)))

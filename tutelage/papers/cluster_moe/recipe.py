@@ -54,7 +54,7 @@ class ClusterRecipe(Recipe):
     def run(self, settings: Any = None, *, dynamics: str | None = None, record: Any = None, **options: Any) -> Run:
         if self.known(dynamics) != "flow":
             return super().run(settings, dynamics=dynamics, record=record, **options)
-        chosen = settings or self.settings()
+        chosen: Any = settings or self.settings()
         done = run_expected(
             chosen, list(seed_list(options.get("seeds", 1))), record if isinstance(record, int) else RECORDS
         )

@@ -138,7 +138,7 @@ def reread(settings: ClusterMoeSettings, seed: int, units: Units, first: Array, 
 
 def trained(
     settings: ClusterMoeSettings, learners: list[Learner], step: float, samples: int, stops: ArrayLike = ()
-) -> tuple[NDArray[np.float64], list[Learner], NDArray]:
+) -> tuple[NDArray[np.integer], list[Learner], NDArray]:
     """Learners after `samples` samples of their own streams: times of records, learners, and weights at these times."""
     rule_, every = rule(settings, step, learners[0].first.shape[1]), on_segments(np.asarray(stops, float), samples)
     weights = stacked([ExpertWeights(each.first, each.units, each.theta) for each in learners])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +69,7 @@ class Tuning:
     @property
     def dim(self) -> int:
         """The input dimension."""
-        return self.run.asked["problem"].inputs.dim
+        return self.run.problem.inputs.dim
 
     @property
     def time(self) -> Values:
@@ -137,7 +138,7 @@ def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: fl
     record = Record(np.linspace(0, until, RECORDS), own=OBSERVE)
     # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
     run = go_on(learnt, Stage("tune", Flow(until, rtol=1e-10), pruned, record, Stop(gradient=0)))
-    hidden = learnt.asked.problem.student.hidden
+    hidden = learnt.problem.student.hidden
     return Tuning(run, pruned.students(learnt.handover), Constants.of(hidden.gate, hidden.degree))
 
 
@@ -163,7 +164,7 @@ class Pruned:
         return weights, handover.start.teacher
 
 
-def restart(problem: Problem, weights: Weights, teacher: Weights, students: Sequence[int]) -> Problem:
+def restart(problem: Any, weights: Weights, teacher: Weights, students: Sequence[int]) -> Problem:
     """The problem with these students only, which start where they are; all vectors in frame coordinates."""
     kept = list(students)
     routers, experts = np.split(np.asarray(weights.first), 2)

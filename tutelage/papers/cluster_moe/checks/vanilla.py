@@ -183,7 +183,7 @@ def others_shrink(evidence: Evidence) -> Finding:
     oracle, units, _ = begun(settings, WIDTH)
     rows = np.zeros(states.shape[1:], bool)
     rows[:, : ran.clusters], rows[:, ran.clusters] = ~ran.learnable, True
-    slopes = np.asarray(eqx.filter_jit(oracle.gradient)(units, jnp.asarray(states)))
+    slopes = np.asarray(eqx.filter_jit(oracle.turning)(units, jnp.asarray(states)))
     growth = np.sum(np.where(rows, np.sign(states) * slopes, 0.0), axis=-1)[:, good]
     text = f"The largest derivative, {int(good.sum())} neurons at {len(states)} times from t_Delta on, d = {ran.dim}."
     return at_most(growth, 0.0, seeds=int(good.sum()), detail=text)

@@ -52,7 +52,7 @@ def _case(run: Run, case: str) -> xr.Dataset:
             "recovered": ("record", (times <= run.time).sum("teacher").values),
             "unpruned": ("record", 2 * run.loss.values[0]),
             "time": ("record", run.time.values),
-            "dim": run.asked["problem"].inputs.dim,
+            "dim": run.problem.inputs.dim,
         },
         {"order": list(RULES), "case": case},
     )

@@ -1,0 +1,65 @@
+"""Numbers that say whether something that produces numbers has changed; `python tests/revisions.py` records them.
+
+Each is a small run. A change of its numbers that is meant raises the revision in `tutelage/_revisions.py`, and then
+this file is run again; one that is not meant is an error.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import tutelage as tt
+from tutelage._revisions import REVISIONS
+
+RECORDED = Path(__file__).with_name("revisions.json")
+TASKS = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
+
+
+def two_layer():
+    teacher = tt.TwoLayer("relu", first=[[1.0, 0.0], [0.0, 1.0]])
+    student = tt.TwoLayer("relu", first=tt.GaussianRows(0.1), second="ones", width=3)
+    return tt.Problem(tt.Gaussian(50), teacher, student, noise=0.1)
+
+
+def mixture():
+    teacher = tt.Mixture("sigmoid", degree=3, routers=np.eye(4)[:1], experts=np.eye(4)[1:2])
+    return tt.Problem(tt.Gaussian(100), teacher, tt.Mixture("sigmoid", degree=3, start=tt.MixtureRows("iid"), width=2))
+
+
+def clustered():
+    from tutelage.problem.clusters import antipodal
+
+    return tt.Clustered(antipodal(8, 3.0), TASKS).taught_to(tt.Experts(2, 3))
+
+
+def routed():
+    def fixed(handover):
+        return handover
+
+    stages = [
+        tt.Stage("explore", tt.Spherical(samples=9000, step=1e-3)),
+        tt.Stage("router", tt.RouterSteps(samples=500, steps=2), fixed),
+    ]
+    return tt.run(clustered(), stages)
+
+
+RUNS = {
+    "descent": lambda: tt.run(two_layer(), tt.Descent(step=0.1, steps=50)).last("loss"),
+    "heavy_ball": lambda: tt.run(two_layer(), tt.HeavyBall(step=0.1, steps=50)).last("loss"),
+    "flow": lambda: tt.run(two_layer(), tt.Flow(until=5.0)).last("loss"),
+    "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=4)).last("loss"),
+    "Mixture": lambda: tt.run(mixture(), tt.Descent(step=0.1, steps=20)).last("loss"),
+    "spherical": lambda: tt.run(clustered(), tt.Spherical(samples=9000, step=1e-3)).overlap[0, -1, 0, 0],
+    "router": lambda: np.asarray(routed().final.theta)[0, 0],
+}
+"""By the name of the revision that guards it; "loop" and "TwoLayer" are in all of the first."""
+
+
+def numbers(name):
+    return [float(value) for value in np.ravel(RUNS[name]())]
+
+
+if __name__ == "__main__":
+    found = {name: {"revision": REVISIONS[name], "numbers": numbers(name)} for name in RUNS}
+    RECORDED.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
