@@ -88,7 +88,7 @@ def ended(process: subprocess.Popen) -> int:
 def workers_of(process: subprocess.Popen) -> list[int]:
     try:
         found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        return [int(pid) for pid in found if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+        return [int(pid) for pid in found if "popen_loky" in Path(f"/proc/{pid}/cmdline").read_text()]
     except OSError:
         return []
 
