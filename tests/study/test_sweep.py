@@ -353,13 +353,12 @@ def test_a_killed_worker_loses_nothing(tmp_path, reference):
 
 @needs_proc
 def test_a_killed_parent_leaves_no_workers_and_no_harm(tmp_path, reference):
-    process = drive(DRIVER, tmp_path, 2)
-    try:
-        until(lambda: busy(tmp_path) or kept(tmp_path))
-        mine = children(process.pid)
-    finally:
-        process.kill()
-        process.communicate()
+    with drive(DRIVER, tmp_path, 2) as process:  # workers that live on have its pipes: nobody waits for their end
+        try:
+            until(lambda: busy(tmp_path) or kept(tmp_path))
+            mine = children(process.pid)
+        finally:
+            process.kill()
     assert len(mine) == 2
     until(lambda: not any("popen_loky" in command(pid) for pid in mine))
     assert differences(slow(tmp_path, processes=1).dataset, reference.dataset) == []
@@ -387,8 +386,11 @@ def test_ctrl_c_while_workers_start_says_nothing_of_its_own(tmp_path):
     process = drive(DRIVER, tmp_path, 2)
     try:
         until(lambda: len(children(process.pid)) == 2)
-        for pid in (process.pid, *children(process.pid)):  # as a terminal does, to the whole group
-            os.kill(pid, signal.SIGINT)
+        for _ in range(20):  # as a terminal does, to the whole group; at every stage of a Python that starts
+            for pid in children(process.pid):
+                os.kill(pid, signal.SIGINT)
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
         told, errors = process.communicate(timeout=300)
     finally:
         process.kill()
