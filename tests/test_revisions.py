@@ -13,8 +13,8 @@ RECORDED = json.loads(revisions.RECORDED.read_text(encoding="utf-8"))
 
 def test_what_produces_numbers_is_guarded():
     papers = {"both_layers", "soft_moe", "cluster_moe", "relu_teachers", "beyond_ntk"}
-    # The second layer is fitted in the tests of its paper; the loop and two-layer networks are in every run here.
-    assert set(REVISIONS) - set(revisions.RUNS) == papers | {"loop", "TwoLayer", "Experts", "second_layer"}
+    # The loop and its networks are in every run here.
+    assert set(REVISIONS) - set(revisions.RUNS) == papers | {"loop", "TwoLayer", "Experts"}
 
 
 @pytest.mark.parametrize("name", revisions.RUNS)

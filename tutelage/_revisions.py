@@ -13,7 +13,6 @@ REVISIONS = {
     "sgd": 1,
     "spherical": 1,
     "router": 1,
-    "second_layer": 1,
     "TwoLayer": 1,
     "Mixture": 1,
     "Experts": 1,

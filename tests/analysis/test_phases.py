@@ -139,7 +139,7 @@ def test_a_bend_widens_the_interval_and_noise_does_not():
     generator = np.random.default_rng(1)
     x = np.linspace(0, 1, 400)
     white = 0.01 * generator.standard_normal(400)
-    straight, bent = phases.line(x, x + white), phases.line(x, x + 0.1 * x**2 + white)
+    straight, bent = lines.fitted_line(x, x + white), lines.fitted_line(x, x + 0.1 * x**2 + white)
     # The slope of x + x^2/10 goes from 1 to 1.2; over thirds it is 1.033, 1.1 and 1.167.
     assert bent.error > 0.04 and straight.error < 0.005
     # The textbook standard error: 0.01 / sqrt(400 / 12), estimated to sqrt(1/800) = 3.5%; four of those allowed.

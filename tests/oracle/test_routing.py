@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from tutelage._errors import BadInput
 from tutelage.oracle import routing
-from tutelage.oracle.routing import effective_rank, passing, population, population_along, winning
+from tutelage.oracle.routing import effective_rank, expected_router, passing, population_along, winning
 from tutelage.problem.clusters import Clustered, Clusters, Tasks, orthogonal
 from tutelage.problem.outputs import outputs
 from tutelage.problem.units import Experts
@@ -87,7 +87,7 @@ def clustered():
 def test_the_population_router_is_the_mean_over_samples(activation):
     problem = clustered()
     units, first = Experts(3, 2, activation, bias=0.5).draw(np.random.default_rng(8), 9)
-    law = population(problem, units, first, step=2.0)
+    law = expected_router(problem, units, first, step=2.0)
     draw, batches = np.random.default_rng(0), []
     for _ in range(40):
         cluster = draw.choice(3, 4000, p=problem.inputs.weights)
@@ -107,7 +107,7 @@ def test_overlaps_are_enough():
     problem = clustered()
     units, first = Experts(4, 3, "relu", bias=0.5).draw(np.random.default_rng(8), 9)
     frame = np.pad(problem.frame, ((0, 0), (0, 9 - problem.frame.shape[1])))
-    expected = population(problem, units, first, step=3.0) @ frame.T
+    expected = expected_router(problem, units, first, step=3.0) @ frame.T
     found = population_along(problem, units, first @ frame.T, step=3.0)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
 
@@ -124,4 +124,4 @@ def test_bad_shapes_are_refused():
         passing(np.zeros((3, 2)), inputs())
     units, first = Experts(2, 2).draw(np.random.default_rng(0), 5)
     with pytest.raises(BadInput, match="population: first has shape"):
-        population(clustered(), units, first)
+        expected_router(clustered(), units, first)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import eval_hermitenorm
 
 import tutelage as tt
-from tutelage.oracle.kernels.shifted import coefficients, shifted
+from tutelage.oracle.kernels.shifted import shifted
 from tutelage.problem.activations import from_callable, leaky_relu, polynomial
 
 COUNT = 8

@@ -9,7 +9,7 @@ import xarray as xr
 from papers.figures import shown
 
 from tutelage._errors import BadInput
-from tutelage.oracle.routing import passing, population
+from tutelage.oracle.routing import expected_router, passing
 from tutelage.papers.cluster_moe import runs, stages
 from tutelage.papers.cluster_moe.beyond import adapting, bench, exploring, many_clusters, pruning, upcycling
 from tutelage.papers.cluster_moe.figures import beyond
@@ -179,9 +179,9 @@ def test_the_same_copies_have_no_router_and_dealt_ones_have():
     np.testing.assert_allclose(match.max(axis=-1), 1.0)
     np.testing.assert_array_equal(mine.outgoing, np.asarray(units.outgoing)[0][place])
     assert all(len(set(each)) == 2 for each in place.tolist())
-    sizes = np.linalg.norm(population(SETTINGS.problem(), mine, rows), axis=1)
+    sizes = np.linalg.norm(expected_router(SETTINGS.problem(), mine, rows), axis=1)
     same_units = type(mine)(jnp.tile(mine.outgoing[:1], (4, 1)), jnp.tile(mine.bias[:1], (4, 1)), kind=mine.kind)
-    same = population(SETTINGS.problem(), same_units, np.tile(rows[:1], (4, 1, 1)))
+    same = expected_router(SETTINGS.problem(), same_units, np.tile(rows[:1], (4, 1, 1)))
     # Equal numbers minus their mean: rounding only.
     assert np.abs(same).max() < 1e-14 * sizes.max() + 1e-18
     assert sizes.min() > 0
@@ -244,7 +244,7 @@ def test_clusters_that_are_not_there_do_not_count():
     wide[..., 20] = left
     narrow = np.zeros_like(wide)
     narrow[..., :5], narrow[..., 20] = overlaps, left
-    thin, thick = population(two.problem(), units, narrow), population(padded.problem(), units, wide)
+    thin, thick = expected_router(two.problem(), units, narrow), expected_router(padded.problem(), units, wide)
     np.testing.assert_allclose(thick[:, order], thin[:, :5], atol=1e-13)
 
 

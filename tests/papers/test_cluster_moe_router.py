@@ -101,8 +101,8 @@ def test_the_right_gradient_adds_up(monkeypatch):
 
 @pytest.mark.parametrize("id", ["CM-17", "CM-18"])
 def test_a_router_of_the_wrong_sign_is_seen(monkeypatch, anew, id):
-    real = routing.population
-    monkeypatch.setattr(routing, "population", lambda *given: -real(*given))
+    real = routing.expected_router
+    monkeypatch.setattr(routing, "expected_router", lambda *given: -real(*given))
     assert verdict(id) is Verdict.FAILS
 
 
@@ -114,7 +114,7 @@ def test_a_router_that_knows_the_clusters_is_seen(monkeypatch, anew, id):
         gap = rows - rows.mean(axis=0)
         return gap[np.arange(len(first)) % len(gap)]
 
-    monkeypatch.setattr(routing, "population", ideal)
+    monkeypatch.setattr(routing, "expected_router", ideal)
     assert verdict(id) is Verdict.HOLDS
 
 
@@ -144,8 +144,10 @@ def test_a_wrong_factor_of_the_expected_step_is_seen(monkeypatch):
 
 
 def test_a_router_that_outgrows_the_radius_is_seen(monkeypatch):
-    real = routing.population
-    monkeypatch.setattr(routing, "population", lambda problem, *given: problem.inputs.radius * real(problem, *given))
+    real = routing.expected_router
+    monkeypatch.setattr(
+        routing, "expected_router", lambda problem, *given: problem.inputs.radius * real(problem, *given)
+    )
     assert verdict("CM-27") is Verdict.FAILS
 
 

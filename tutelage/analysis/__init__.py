@@ -5,3 +5,7 @@
 - `certificates`: a run's numbers again, by independent routes.
 - `claims`, `panels`: checkable statements with verdicts, and figures as data.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,8 +1,8 @@
 """Straight lines by least squares: through points, through the records of one trajectory, and of a number over seeds.
 
-Points without noise, or one number a place, take `slope` and `exponent`. A stretch of a trajectory takes `line`, whose
-error knows that a trajectory bends. A number over seeds takes `exponent_over_seeds`; where each seed has a value of its
-own at each place, and some may be censored, take `tutelage.analysis.scaling.fit`.
+Points without noise, or one number per place, take `slope` and `exponent`. A stretch of a trajectory takes
+`fitted_line`, whose error knows that a trajectory bends. A number over seeds takes `exponent_over_seeds`; where each
+seed has a value of its own at each place, and some may be censored, take `tutelage.analysis.scaling.fit`.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def exponent(x: ArrayLike, y: ArrayLike) -> Numbers:
     return slope(np.log(x), np.log(y))
 
 
-def line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Line:
+def fitted_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Line:
     """Least squares of `y` against `x`, with a Student interval for the slope (see `Line` for the standard error)."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     found, white, residual = least_squares(x, y)

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._types import Numbers
-from tutelage.analysis.lines import Line, least_squares, line, slope
+from tutelage.analysis.lines import Line, fitted_line, least_squares, slope
 from tutelage.trajectory.findings import Phase as Phase
 
 
@@ -97,7 +97,7 @@ def growth(time: ArrayLike, values: ArrayLike, *, tolerance: float = 0.02, level
     window = _straightest(time, np.log(values), tolerance)
     if window is None:
         return None
-    fit = line(time[window], np.log(values[window]), level=level)
+    fit = fitted_line(time[window], np.log(values[window]), level=level)
     return _fitted("exponential growth", f"grows as exp({fit.slope:.6g} t)", time, fit)
 
 
@@ -209,7 +209,7 @@ def _tail(
     )
     if begin is None:
         return None
-    fit = line(x[begin:], y[begin:], level=level)
+    fit = fitted_line(x[begin:], y[begin:], level=level)
     return replace(fit, start=float(time[begin]), end=float(time[-1]))
 
 

@@ -74,7 +74,7 @@ def winning(theta: ArrayLike, inputs: Clusters, *, samples: int = 200_000, seed:
     return _sampled(means, rows, samples, np.random.default_rng(seed))
 
 
-def population(problem: Clustered, units: Units, first: ArrayLike, *, step: float = 1.0) -> Numbers:
+def expected_router(problem: Clustered, units: Units, first: ArrayLike, *, step: float = 1.0) -> Numbers:
     """The router after one step from zero with exact expectations: `theta_m = step/M^2 (V_m - mean V)`, (expert, dim).
 
     `V_m = E[y f_m(x) x]`. `first` has the experts' unit rows, (expert, unit, dim).

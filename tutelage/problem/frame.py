@@ -15,6 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._types import Numbers as Numbers
 
 Matrix = NDArray[np.float64]
 

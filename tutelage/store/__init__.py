@@ -1,0 +1,5 @@
+"""Runs on disk, named by everything that was asked."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -38,7 +38,7 @@ def shifted(units: Units, shift: Float[Array, "*batch unit"], count: int) -> Flo
     """
     m = units.bias + shift
     if units.kind is not None:
-        table = coefficients(units.kind, m, count)
+        table = shifted_coefficients(units.kind, m, count)
     else:
         assert units.signs is not None
         size = units.lowest + units.signs.shape[-1]
@@ -47,7 +47,7 @@ def shifted(units: Units, shift: Float[Array, "*batch unit"], count: int) -> Flo
     return units.outgoing[..., None] * table
 
 
-def coefficients(kind: Activation, shift: Float[Array, "..."], count: int) -> Float[Array, "... count"]:
+def shifted_coefficients(kind: Activation, shift: Float[Array, "..."], count: int) -> Float[Array, "... count"]:
     """`E[s(Z + shift) h_i(Z)]` for `i < count`."""
     return functools.reduce(jnp.add, [_atom(atom, kind.kinks, shift, count) for atom in kind.atoms])
 

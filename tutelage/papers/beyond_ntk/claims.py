@@ -1,6 +1,6 @@
 """All checkable statements of the paper in its order, and those new here."""
 
-from tutelage.analysis.claims import Claim
+from tutelage.analysis import Claim
 from tutelage.papers.beyond_ntk.checks import (
     experiments,
     formulas,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tutelage.analysis.kernels.harmonics import isotropic, isotropic_excess
+from tutelage.analysis import isotropic, isotropic_excess
 
 C0, C2 = 2 / math.pi, 1 / math.pi
 B0, B2 = 4 * C0, 4 * C2

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.analysis.kernels import isotropic
+from tutelage import BadInput
+from tutelage.analysis import isotropic
 from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, kernel, kernel_from_four
+from tutelage.problem import Numbers
 
 PACE = 1 / 32
 """Growth of a coordinate in one step of the Runge-Kutta scheme; hitting times are then right to 1e-7 of themselves."""

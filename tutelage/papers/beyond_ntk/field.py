@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tutelage._errors import BadInput
-from tutelage.oracle.geometry import Angles, Rows, angles, from_chords, rows
+from tutelage import BadInput
+from tutelage.oracle import Angles, Rows, angles, from_chords, rows
 from tutelage.papers.beyond_ntk.constants import B0, C0, C2, coefficient, gradient_rates, kernel_from_four
 from tutelage.papers.beyond_ntk.settings import SLOPES
 

@@ -5,10 +5,10 @@ from functools import cache
 
 import numpy as np
 
-from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.warmup import spaced
+from tutelage.problem import Numbers
 
 STEP, STEPS = 0.2, 10_000
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.beyond_ntk.directions import RATE4
+from tutelage.problem import Numbers
 
 Truth = NDArray[np.bool_]
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.beyond_ntk.constants import B0, C0, C2, RATE1, RATE2, TAIL
 from tutelage.papers.beyond_ntk.directions import signal
+from tutelage.problem import Numbers
 
 RTOL, ATOL = 1e-10, 1e-13
 """Of the solver, on the logarithms of the masses."""

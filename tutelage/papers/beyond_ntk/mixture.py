@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.orbits import Signs, hadamard_group, orbit_field, orbit_loss
+from tutelage.problem import Numbers
 
 EXACT = 8  # orders up to this one by power sums: the largest there is
 

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array, Float
 
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.geometry import rows
+from tutelage.dynamics import Snapshot
+from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk.constants import coefficient
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.problem.problem import Problem
-from tutelage.trajectory.observables import Observable, loss_orders, population_loss
+from tutelage.problem import Problem
+from tutelage.trajectory import Observable, loss_orders, population_loss
 
 BASIS_LIKE = 0.95
 """A unit is on a teacher direction if its cosine with it is at least this."""

@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.stats import norm, qmc
 
-from tutelage._errors import BadInput
-from tutelage.oracle.geometry import rows
+from tutelage import BadInput
+from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk import powers
 from tutelage.papers.beyond_ntk.constants import coefficient, kernel_from_four
 from tutelage.papers.beyond_ntk.field import PerRow, Vectors, pull

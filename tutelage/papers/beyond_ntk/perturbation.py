@@ -5,8 +5,8 @@ A law of pairs `(w, xi)` is two matrices with a row each, equally likely. Forces
 
 import numpy as np
 
-from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.constants import B0, B2, coefficient
+from tutelage.problem import Numbers
 
 
 def _units(w: Numbers) -> tuple[Numbers, Numbers]:

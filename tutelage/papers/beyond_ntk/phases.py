@@ -3,9 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Milestone, detect, milestones
-from tutelage.trajectory.findings import Phase
-from tutelage.trajectory.result import Run
+from tutelage.analysis import Milestone, detect, milestones
+from tutelage.trajectory import Phase, Run
 
 LEARNT = 0.2
 """Orders 0 to 2 are learnt when they are this part of the loss of all others; on samples noise keeps them from less."""

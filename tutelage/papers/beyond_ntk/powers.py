@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from tutelage._errors import BadInput
-from tutelage.oracle.geometry import rows
+from tutelage import BadInput
+from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk.constants import B0, gradient_rates
 from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 

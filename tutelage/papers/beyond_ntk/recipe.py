@@ -5,20 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tutelage._errors import BadInput
-from tutelage.dynamics.descent import Descent, Truncation
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.record import Record
+from tutelage import BadInput
+from tutelage.dynamics import Descent, Flow, Record, Truncation
 from tutelage.papers.beyond_ntk.observed import observed
 from tutelage.papers.beyond_ntk.phases import phases
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.recipe import Move, Recipe
-from tutelage.problem.initial import GaussianRows
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.networks import TwoLayer
-from tutelage.problem.problem import Problem
-from tutelage.problem.rows import equicorrelated
-from tutelage.trajectory.asked import Stage
+from tutelage.problem import Gaussian, GaussianRows, Problem, TwoLayer, equicorrelated
+from tutelage.trajectory import Stage
 
 
 def problem(settings: BeyondNtkSettings) -> Problem:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.kernels import (
+from tutelage.analysis import (
     KERNELS,
     feature_bound,
     kernel_ridge,
@@ -18,14 +18,13 @@ from tutelage.analysis.kernels import (
     random_features_loss,
     tangent_features_loss,
 )
-from tutelage.dynamics.record import Record
-from tutelage.oracle.empirical import EmpiricalOracle, draw
-from tutelage.oracle.tied import TiedOracle
+from tutelage.dynamics import Record
+from tutelage.oracle import EmpiricalOracle, TiedOracle, draw
 from tutelage.papers.beyond_ntk import recipe
 from tutelage.papers.beyond_ntk.observed import paper_loss
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.networks import Weights
+from tutelage.problem import Weights
 
 RIDGES = {
     "ntk-abs": (1e-3, 0.1),

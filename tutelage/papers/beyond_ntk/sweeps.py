@@ -4,14 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tutelage._errors import BadInput
-from tutelage.dynamics.events import Event
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.geometry import rows
+from tutelage import BadInput
+from tutelage.dynamics import Event, Snapshot
+from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk.observed import paper_loss
 from tutelage.papers.paper import Diagram
-from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Measure, Run
 
 HALVED = 0.5
 """The plateau is over when the fourth order is this part of that of a student with no fourth order."""

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage._types import Numbers
 from tutelage.papers.beyond_ntk.late import slope
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Size
+from tutelage.problem import Numbers
 
 RECORDS = 120
 FLOOR = 1e-22

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.beyond_ntk.constants import B0, B2
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
+from tutelage.problem import Numbers
 
 RTOL, ATOL = 1e-10, 1e-13
 """Of the solver, on `log q`: absolute errors of the logarithm are relative errors of q."""

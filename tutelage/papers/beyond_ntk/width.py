@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
+from tutelage import BadInput
 from tutelage.analysis import lines
-from tutelage.oracle.geometry import rows
+from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk import orbits, powers
 from tutelage.papers.beyond_ntk.constants import B2, plateau
 from tutelage.papers.beyond_ntk.field import PerRow, Vectors, loss, pull

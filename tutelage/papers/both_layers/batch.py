@@ -7,9 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tutelage.oracle.empirical import EmpiricalOracle
-from tutelage.oracle.population import PopulationOracle
-from tutelage.problem.networks import Weights
+from tutelage.oracle import EmpiricalOracle, PopulationOracle
+from tutelage.problem import Weights
 
 
 def linear_target(target: ArrayLike) -> PopulationOracle:

@@ -1,6 +1,6 @@
 """All checkable statements of the paper, and those new here, in order."""
 
-from tutelage.analysis.claims import Claim
+from tutelage.analysis import Claim
 from tutelage.papers.both_layers.checks import identities, inequalities, landscape, phases, samples, success
 
 CLAIMS: tuple[Claim, ...] = tuple(

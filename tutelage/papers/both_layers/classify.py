@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.both_layers.landscape import Kind
+from tutelage.problem import Numbers
 
 GRADIENT = 1e-8
 LOSS = 1e-12

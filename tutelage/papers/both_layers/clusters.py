@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from tutelage._types import Numbers
+from tutelage.problem import Numbers
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from tutelage._types import Numbers
+from tutelage.problem import Numbers
 
 
 def mean_moment(w: Numbers, other: Numbers) -> Numbers:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.analysis.landscape import Levels, search
-from tutelage.dynamics.record import Record, Stop
-from tutelage.oracle.empirical import EmpiricalOracle
+from tutelage import descend
+from tutelage.analysis import Levels, search
+from tutelage.dynamics import Record, Stop
+from tutelage.oracle import EmpiricalOracle
 from tutelage.papers.both_layers import batch, recipe
 from tutelage.papers.both_layers.concentration import Supremum, search_supremum
 from tutelage.papers.both_layers.inequalities import Contraction
@@ -26,8 +26,8 @@ from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_steps
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 from tutelage.papers.paper import Size
-from tutelage.trajectory.result import Run
-from tutelage.verbs import descend
+from tutelage.problem import Numbers
+from tutelage.trajectory import Run
 
 STEP = 0.1
 SMALL = 1e-8

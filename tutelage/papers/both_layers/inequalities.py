@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
 
-from tutelage._types import Numbers
 from tutelage.papers.both_layers.constants import C_MAX_SQUARED, C_MIN_SQUARED, LOSS_LOWER, PL, smoothness
+from tutelage.problem import Numbers
 
 
 def pl_slack(theta: ArrayLike, rho: ArrayLike = 1.0, alpha: float = PL) -> Numbers:

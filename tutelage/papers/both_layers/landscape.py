@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.problem.networks import Weights
+from tutelage import BadInput
+from tutelage.problem import Numbers, Weights
 
 
 class Kind(enum.StrEnum):

@@ -11,8 +11,8 @@ With o_i = sign(w_i.a) nothing cancels near a minimum on the target line. A seco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
 from tutelage.papers.both_layers.slices import g
+from tutelage.problem import Numbers
 
 
 def oriented_loss(second: ArrayLike, first: ArrayLike, target: ArrayLike, sides: ArrayLike) -> float:

@@ -5,12 +5,11 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Milestone, detect, milestones
+from tutelage.analysis import Milestone, detect, milestones
 from tutelage.papers.both_layers.constants import C4, C7
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.start import alignment_time, growth_time
-from tutelage.trajectory.findings import Phase
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Phase, Run
 
 
 def side_angles(dataset: xr.Dataset) -> xr.DataArray:

@@ -7,7 +7,7 @@ integrand is a trigonometric polynomial of degree two in phi, so Gauss-Legendre 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
+from tutelage.problem import Numbers
 
 NODES = 20
 

@@ -4,17 +4,11 @@ import math
 
 import numpy as np
 
-from tutelage.dynamics.base import AbstractDynamics
-from tutelage.dynamics.descent import Descent
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.record import Record
+from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record
 from tutelage.papers.both_layers.phases import phases
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.recipe import Recipe
-from tutelage.problem.initial import AbstractEntries, ChiEntries, GaussianEntries, GaussianRows
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.networks import TwoLayer
-from tutelage.problem.problem import Problem
+from tutelage.problem import AbstractEntries, ChiEntries, Gaussian, GaussianEntries, GaussianRows, Problem, TwoLayer
 
 
 def target_matrix(settings: BothLayersSettings) -> np.ndarray:

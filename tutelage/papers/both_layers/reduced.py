@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
 from tutelage.papers.both_layers.constants import C8, C9
+from tutelage.problem import Numbers
 
 
 def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Numbers, Numbers]:

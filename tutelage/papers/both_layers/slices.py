@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
+from tutelage.problem import Numbers
 
 
 def line_slice(alpha1: ArrayLike, alpha2: ArrayLike) -> Numbers:

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from tutelage.papers.both_layers.laws import planted_law, success_law
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Diagram
-from tutelage.trajectory.measures import Measure, phase_times
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Measure, Run, phase_times
 
 SMALL = 1e-2
 """The scale of a start, over sqrt|a|, up to which only the growing modes decide."""

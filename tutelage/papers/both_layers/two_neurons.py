@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.analysis.angles import angle_between
+from tutelage.analysis import angle_between
 from tutelage.papers.both_layers.constants import C4, C7
+from tutelage.problem import Numbers
 
 SIDES = np.array([1.0, -1.0])
 

@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.oracle.kernels import shifted
+from tutelage.oracle import shifted_coefficients
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import begun, coefficients, race
-from tutelage.problem.activations import activation
+from tutelage.problem import Numbers, activation
 
 EXACT = 1e-12  # what rounding may leave of an equality
 SHIFTS = np.linspace(0.1, 4.0, 40)  # where coefficients are asked to be even functions of the shift
@@ -70,7 +69,7 @@ def _even(settings: ClusterMoeSettings) -> bool:
     orders = np.flatnonzero(np.asarray(settings.problem().teacher.shared))
     kind, count = activation(settings.activation), int(orders.max(initial=0)) + 1
     right, left = (
-        np.asarray(shifted.coefficients(kind, jnp.asarray(sign * SHIFTS), count))[:, orders] for sign in (1, -1)
+        np.asarray(shifted_coefficients(kind, jnp.asarray(sign * SHIFTS), count))[:, orders] for sign in (1, -1)
     )
     return bool(np.all(np.abs(right - left) <= 1e-9))
 

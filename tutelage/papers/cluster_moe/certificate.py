@@ -5,11 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis.certificates import Certificate
-from tutelage.analysis.certificates.checks import Check
-from tutelage.analysis.readout import errors
-from tutelage.dynamics.spherical import Learner
-from tutelage.dynamics.streams import Samples, Stream
+from tutelage.analysis import Certificate, Check, errors
+from tutelage.dynamics import Learner, Samples, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 

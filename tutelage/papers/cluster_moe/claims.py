@@ -1,6 +1,6 @@
 """All checkable statements of the paper, by theme, and those new here."""
 
-from tutelage.analysis.claims import Claim
+from tutelage.analysis import Claim
 from tutelage.papers.cluster_moe.checks import formulas, growth, pipeline, router, vanilla
 
 CLAIMS: tuple[Claim, ...] = formulas.CLAIMS + growth.CLAIMS + vanilla.CLAIMS + router.CLAIMS + pipeline.CLAIMS

@@ -13,20 +13,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.neuron_flow import flow_overlaps
-from tutelage.oracle.clustered import ClusterOracle
-from tutelage.oracle.routing import passing, population
+from tutelage.dynamics import flow_overlaps
+from tutelage.oracle import ClusterOracle, expected_router, passing
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.clusters import Clustered, Clusters
-from tutelage.problem.frame import Frame
-from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.units import Experts, Units
-from tutelage.trajectory.dataset import provenance
-from tutelage.trajectory.observables import row_names
-from tutelage.trajectory.result import Run
+from tutelage.problem import Clustered, Clusters, Experts, Frame, Numbers, Units
+from tutelage.problem import stream as weights_of
+from tutelage.trajectory import Run, provenance, row_names
 
 _EXPLORERS, _HIRED, _VANILLA = range(21, 24)
 PATIENCE = 1e4
@@ -106,7 +100,7 @@ def routed(settings: ClusterMoeSettings, units: Units, rows: NDArray, overlaps: 
     now = np.concatenate([inside, left * beyond], axis=-1)
     small = Clusters(columns, problem.inputs.means, problem.inputs.radius, problem.inputs.weights)
     shrunk = Clustered(small, problem.teacher, problem.noise)
-    return shrunk, population(shrunk, units, now, step=settings.router_step)
+    return shrunk, expected_router(shrunk, units, now, step=settings.router_step)
 
 
 def _seen(problem: Clustered, rows: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.races import Professionals
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.units import Units
+from tutelage.problem import Units
 
 WEAK = 0.5
 """The level a_2 of weak recovery."""

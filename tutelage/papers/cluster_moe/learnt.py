@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.problem.clusters import Clustered
+from tutelage.problem import Clustered
 
 RECOVERED = 0.9
 """An overlap from which on a task counts as recovered."""

@@ -10,15 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import quad
 
-from tutelage._types import Numbers
-from tutelage.dynamics.neuron_sgd import in_basis, walk
-from tutelage.oracle.step_size import Balance
+from tutelage.dynamics import in_basis, walk
+from tutelage.oracle import Balance
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.activations import activation
-from tutelage.problem.clusters import Clustered, Tasks, antipodal
-from tutelage.problem.units import Experts, Units
+from tutelage.problem import Clustered, Experts, Numbers, Tasks, Units, activation, antipodal
 
 K = 4
 RATE = 0.5  # alpha_4 beta_4/C of the unit h_4

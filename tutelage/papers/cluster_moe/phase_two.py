@@ -11,15 +11,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.router import Routed, route
-from tutelage.dynamics.streams import Stream, stream
-from tutelage.oracle.routing import population
+from tutelage.dynamics import Routed, Stream, route, stream
+from tutelage.oracle import expected_router
 from tutelage.papers.cluster_moe.planted import planted
 from tutelage.papers.paper import Size
-from tutelage.problem.outputs import outputs
-from tutelage.problem.routers import Top1
-from tutelage.problem.units import Units
+from tutelage.problem import Numbers, Top1, Units, outputs
 
 DIM, KAPPA = 30, 0.9
 COUNTS: dict[Size, tuple[int, ...]] = {
@@ -38,7 +34,7 @@ _PHASE = 2
 def expected() -> Numbers:
     """The router after one step in expectation, (expert, dim)."""
     lab = planted(DIM, KAPPA)
-    return population(lab.problem, lab.units, lab.first)
+    return expected_router(lab.problem, lab.units, lab.first)
 
 
 @cache

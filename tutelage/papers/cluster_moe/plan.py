@@ -10,23 +10,24 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
-from tutelage.dynamics.record import Record
-from tutelage.dynamics.router import RoutedExperts, RouterSteps
-from tutelage.dynamics.spherical import ExpertWeights, Learner, Spherical
-from tutelage.dynamics.staging import stacked
-from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.clustered import ClusterOracle
-from tutelage.oracle.routing import effective_rank
+from tutelage.dynamics import (
+    AbstractDynamics,
+    AbstractStep,
+    ExpertWeights,
+    Learner,
+    Moment,
+    Prepared,
+    Record,
+    RoutedExperts,
+    RouterSteps,
+    Spherical,
+    stacked,
+)
+from tutelage.oracle import AbstractOracle, ClusterOracle, effective_rank
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.clusters import Clustered
-from tutelage.problem.problem import Start
-from tutelage.problem.routers import Router, Top1
-from tutelage.problem.units import Units
-from tutelage.trajectory.asked import Handover, Stage
-from tutelage.trajectory.result import Run
+from tutelage.problem import Clustered, Router, Start, Top1, Units
+from tutelage.trajectory import Handover, Run, Stage
 
 MEASURES = ("absolute", "squared")
 
@@ -146,7 +147,7 @@ class SecondLayer(AbstractDynamics):
     """Phase IV as a dynamics of one update: ridge regression of the second layer, and its error on fresh samples."""
 
     name: ClassVar[str] = "second_layer"
-    revision: ClassVar[int] = REVISIONS["second_layer"]
+    revision: ClassVar[int] = 1
 
     settings: ClusterMoeSettings
 
@@ -154,9 +155,10 @@ class SecondLayer(AbstractDynamics):
         assert start is not None
         experts, count = start.student, problem.inputs.count
         lead = len(seeds)
-        empty = [jnp.zeros((lead, *shape)) for shape in ((2,), (2,), (count, 2), (count, 2), (), (), ())]
+        two, parts, one = jnp.zeros((lead, 2)), jnp.zeros((lead, count, 2)), jnp.zeros(lead)
         rank = jnp.zeros((lead, experts.first.shape[1]))
-        weights = ReadExperts(experts.first, experts.units, experts.theta, *empty, rank)
+        parts_of = (experts.first, experts.units, experts.theta)
+        weights = ReadExperts(*parts_of, two, two, parts, parts, one, one, one, rank)
         step = SecondLayerStep(self.settings, tuple(seeds))
         keys = np.zeros(lead, np.uint64)
         return Prepared(step, ClusterOracle(problem), False, start.teacher, weights, keys, scored=False)

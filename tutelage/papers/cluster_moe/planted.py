@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.oracle.kernels.shifted import shifted
+from tutelage.oracle import shifted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.clusters import Clustered
-from tutelage.problem.units import Units
+from tutelage.problem import Clustered, Units
 
 
 class Planted(NamedTuple):

@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.oracle.clustered import ClusterOracle
-from tutelage.problem.clusters import Clustered, lowest
-from tutelage.problem.units import Units
+from tutelage import BadInput
+from tutelage.oracle import ClusterOracle
+from tutelage.problem import Clustered, Numbers, Units, lowest
 
 Whole = NDArray[np.int64]
 

@@ -4,17 +4,15 @@ import dataclasses
 import warnings
 from typing import Any
 
-from tutelage._errors import BadInput
-from tutelage.dynamics.record import Record
+from tutelage import BadInput
+from tutelage.dynamics import Record
 from tutelage.papers.cluster_moe import plan, result
 from tutelage.papers.cluster_moe.certificate import certify
 from tutelage.papers.cluster_moe.expected import run_expected
 from tutelage.papers.cluster_moe.presets import unstated
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.recipe import Move, Recipe
-from tutelage.trajectory.asked import seed_list
-from tutelage.trajectory.findings import Certificate
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Certificate, Run, seed_list
 
 RECORDS = 48
 LARGEST = 5_000

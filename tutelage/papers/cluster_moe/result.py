@@ -6,13 +6,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.oracle.routing import passing
+from tutelage.oracle import passing
 from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.trajectory.dataset import provenance
-from tutelage.trajectory.findings import Phase
-from tutelage.trajectory.observables import row_names
+from tutelage.problem import Numbers
+from tutelage.trajectory import Phase, provenance, row_names
 
 SHARP = 0.9
 """An expert is routed sharply when it sees a cluster's samples with at least this probability, and those of all other

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.problem.clusters import Clustered
+from tutelage.problem import Clustered
 
 
 def best_of(overlap: xr.DataArray, problem: Clustered) -> xr.DataArray:

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import xarray as xr
 
-from tutelage._types import Numbers
 from tutelage.analysis import lines
-from tutelage.dynamics.spherical import Learner
+from tutelage.dynamics import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem import Numbers
 
 PARTS = (4, 2, 1)
 """Widths are those of the run over these."""

@@ -7,8 +7,7 @@ from pydantic import Field
 
 from tutelage.papers.fields import Positive
 from tutelage.papers.recipe import Settings
-from tutelage.problem.clusters import Clustered, Clusters, Tasks, antipodal, orthogonal
-from tutelage.problem.units import Experts
+from tutelage.problem import Clustered, Clusters, Experts, Tasks, antipodal, orthogonal
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Orders = dict[Annotated[int, Field(ge=0, le=30)], float]

@@ -11,24 +11,27 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._types import Numbers
-from tutelage.analysis.readout import Errors, Readout, errors, ridge
-from tutelage.dynamics.base import Prepared
-from tutelage.dynamics.blocks import Rule
-from tutelage.dynamics.driver import Loop
-from tutelage.dynamics.loop import Limits
-from tutelage.dynamics.random import MAX_STEPS
-from tutelage.dynamics.router import Routed, route
-from tutelage.dynamics.spherical import ExpertWeights, Learner, SphericalStep, on_segments
-from tutelage.dynamics.staging import stacked
-from tutelage.dynamics.streams import Stream, stream
-from tutelage.oracle.clustered import ClusterOracle
-from tutelage.oracle.routing import population
+from tutelage.analysis import Errors, Readout, errors, ridge
+from tutelage.dynamics import (
+    MAX_STEPS,
+    ExpertWeights,
+    Learner,
+    Limits,
+    Loop,
+    Prepared,
+    Routed,
+    Rule,
+    SphericalStep,
+    Stream,
+    on_segments,
+    route,
+    stacked,
+    stream,
+)
+from tutelage.oracle import ClusterOracle, expected_router
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem.activations import activation
-from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.routers import Router, Threshold, Top1, TopK
-from tutelage.problem.units import Experts, Units
+from tutelage.problem import Experts, Numbers, Router, Threshold, Top1, TopK, Units, activation
+from tutelage.problem import stream as weights_of
 
 # Numbers of the streams of samples; the vanilla network sees the same as the experts.
 EXPLORE, ROUTER, EXPERTS, LATE, READOUT, TEST = range(1, 7)
@@ -69,7 +72,7 @@ def routed(settings: ClusterMoeSettings, seed: int, units: Units, first: ArrayLi
 
 def expected(settings: ClusterMoeSettings, units: Units, first: ArrayLike) -> Numbers:
     """Phase II in expectation: the router after one step, without samples."""
-    return population(settings.problem(), units, np.asarray(first, float), step=settings.router_step)
+    return expected_router(settings.problem(), units, np.asarray(first, float), step=settings.router_step)
 
 
 def hired(settings: ClusterMoeSettings, seed: int, theta: ArrayLike, kept: Learner | None = None) -> Learner:

@@ -3,10 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from tutelage._errors import BadInput
+from tutelage import BadInput
 from tutelage.papers.paper import Diagram
-from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Measure, Run
 
 LEARNT = 0.5
 """A neuron of the vanilla network has learnt the global task when its overlap with it is above this."""

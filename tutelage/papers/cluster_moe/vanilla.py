@@ -15,12 +15,11 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.neuron_flow import OverlapFlow, flow_overlaps, initial
-from tutelage.oracle.clustered import ClusterOracle
+from tutelage.dynamics import OverlapFlow, flow_overlaps, initial
+from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.units import Experts, Units
+from tutelage.problem import Experts, Numbers, Units
 
 Flags = NDArray[np.bool_]
 

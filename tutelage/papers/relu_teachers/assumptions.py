@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.analysis.angles import angles_between
+from tutelage.analysis import angles_between
 from tutelage.papers.relu_teachers.chain import norm_bounds
 from tutelage.papers.relu_teachers.kernel import rows
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tutelage.oracle.population import PopulationOracle
-from tutelage.problem.networks import Weights
+from tutelage.oracle import PopulationOracle
+from tutelage.problem import Weights
 
 
 def relu_oracle(teacher: ArrayLike) -> PopulationOracle:

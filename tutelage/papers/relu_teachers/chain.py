@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from scipy.stats import chi2
 
-from tutelage._errors import BadInput
+from tutelage import BadInput
 
 LOG_48PI = math.log10(48 * math.pi)
 

@@ -1,6 +1,6 @@
 """All checkable statements of the paper in its order, and those new here."""
 
-from tutelage.analysis.claims import Claim
+from tutelage.analysis import Claim
 from tutelage.papers.relu_teachers.checks import identities, local, phase1, phase2, recursions, saddle, starts
 
 CLAIMS: tuple[Claim, ...] = (

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.record import Record, Stop
+from tutelage import descend, flow
+from tutelage.dynamics import Record, Stop
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers import batch, kernel, recipe
 from tutelage.papers.relu_teachers.chain import (
@@ -29,8 +29,8 @@ from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, OBSERVED, Track
-from tutelage.trajectory.result import Run
-from tutelage.verbs import descend, flow
+from tutelage.problem import Numbers
+from tutelage.trajectory import Run
 
 STUDENTS = {1: 3, 2: 6, 3: 6, 4: 8}
 """Students by number of teachers: groups of three, of two for more."""

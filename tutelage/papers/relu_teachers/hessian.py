@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
-from tutelage.analysis.angles import angles_between
+from tutelage.analysis import angles_between
 from tutelage.papers.relu_teachers.kernel import rows
+from tutelage.problem import Numbers
 
 
 def normals(first: ArrayLike, other: ArrayLike) -> Numbers:

@@ -7,9 +7,9 @@ of about 1e-14 they are rounding noise, and the oracles of the library are to be
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.analysis.angles import angles_between
+from tutelage import BadInput
+from tutelage.analysis import angles_between
+from tutelage.problem import Numbers
 
 
 def rows(name: str, value: ArrayLike) -> Numbers:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.kernel import rows
 from tutelage.papers.relu_teachers.slow import energy, force, shares_of, slow_state
+from tutelage.problem import Numbers
 
 
 def simplex_energy(students: int) -> float:

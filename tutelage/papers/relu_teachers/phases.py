@@ -11,22 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import (
-    Crossing,
-    Milestone,
-    Phase,
-    crossing,
-    detect,
-    growth,
-    line,
-    loss_phases,
-    milestones,
-)
+from tutelage.analysis import Crossing, Milestone, Phase, crossing, detect, fitted_line, growth, loss_phases, milestones
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.chain import LIMITS, first_phase_time, second_phase_time
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 EPS1 = 0.1  # a free parameter of Theorem 6; its literal size underflows
 NEAR_PLATEAU = 0.03  # of the sum of norms
@@ -103,7 +93,7 @@ def _collapse(one: xr.Dataset, level: Plateau, spread: np.ndarray, closest: int)
     norm = one["first_norm"].mean("student").values
     used = np.arange(len(time)) <= closest
     used &= (norm > 10 * norm[0]) & (norm < level.norm / (3 * level.students)) & (spread > 0)
-    fit = line(np.log(norm[used]), np.log(spread[used])) if used.sum() >= 8 else None
+    fit = fitted_line(np.log(norm[used]), np.log(spread[used])) if used.sum() >= 8 else None
     reached = float(measures.mean_cosines(one).min("student").values[closest])
     text = f"all students turn to the mean direction: smallest cosine {reached:.4g}"
     if fit is not None:

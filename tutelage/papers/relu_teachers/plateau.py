@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.relu_teachers.hessian import curvature
 from tutelage.papers.relu_teachers.kernel import kernel, rows, slope
+from tutelage.problem import Numbers
 
 
 @dataclass(frozen=True)

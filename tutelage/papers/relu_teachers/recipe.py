@@ -4,19 +4,11 @@ import math
 
 import numpy as np
 
-from tutelage.dynamics.base import AbstractDynamics
-from tutelage.dynamics.descent import Descent
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.online import Sgd
-from tutelage.dynamics.record import Record
+from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record, Sgd
 from tutelage.papers.recipe import Recipe
 from tutelage.papers.relu_teachers.phases import phases
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.problem.initial import AbstractRows, GaussianRows, WeakRecoveryRows
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.networks import TwoLayer
-from tutelage.problem.problem import Problem
-from tutelage.problem.rows import equicorrelated
+from tutelage.problem import AbstractRows, Gaussian, GaussianRows, Problem, TwoLayer, WeakRecoveryRows, equicorrelated
 
 
 def teacher_rows(settings: ReluTeachersSettings) -> np.ndarray:

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.problem.frame import reduce_rows
+from tutelage import BadInput
+from tutelage.problem import Numbers, reduce_rows
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.analysis.angles import angles_between
+from tutelage import BadInput
+from tutelage.analysis import angles_between
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.hessian import mixed
 from tutelage.papers.relu_teachers.kernel import gradient, loss, rows, slope
+from tutelage.problem import Numbers
 
 
 @dataclass(frozen=True)

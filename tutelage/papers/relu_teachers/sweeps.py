@@ -6,16 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tutelage._errors import BadInput
-from tutelage.dynamics.events import Event
-from tutelage.dynamics.snapshot import Snapshot
+from tutelage import BadInput
+from tutelage.dynamics import Event, Snapshot
 from tutelage.papers.paper import Diagram
 from tutelage.papers.relu_teachers.lasting import plateau_time
 from tutelage.papers.relu_teachers.phases import NEAR_PLATEAU, NEEDED, SEPARATED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.measures import Measure, Measured, phase_times
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Measure, Measured, Run, phase_times
 
 
 def _filled(view: Snapshot) -> Float[Array, ""]:

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.plateau import Plateau
+from tutelage.problem import Numbers
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import Assumptions, assumptions
 from tutelage.papers.relu_teachers.chain import norm_bounds
+from tutelage.problem import Numbers
 
 NORM = 1.0
 """The norm of the teachers: only sigma/nv matters (the claim SCALE)."""

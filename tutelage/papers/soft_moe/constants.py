@@ -15,9 +15,8 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from tutelage._types import Numbers
-from tutelage.oracle.kernels.gated import series
-from tutelage.problem.activations import Activation, activation
+from tutelage.oracle import series
+from tutelage.problem import Activation, Numbers, activation
 
 NEEDED = 1.1
 """Theorem 3 asks for `C_S0 >= 1.1 C_S1`."""

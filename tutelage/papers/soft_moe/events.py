@@ -3,9 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tutelage.dynamics.events import Crossings
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.mixture import units
+from tutelage.dynamics import Crossings, Snapshot
+from tutelage.oracle import units
 
 RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
 """Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""

@@ -7,11 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.oracle.mixture import MixtureOracle
+from tutelage.oracle import MixtureOracle
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.problem.hidden import GatedHidden
-from tutelage.problem.networks import Weights
+from tutelage.problem import GatedHidden, Numbers, Weights
 
 
 class Exact:

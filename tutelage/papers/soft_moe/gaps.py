@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._types import Numbers
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import generalised_many, greedy_many, removals
+from tutelage.problem import Numbers
 
 
 class Gaps(NamedTuple):

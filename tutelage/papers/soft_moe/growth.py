@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.problem.activations import activation
+from tutelage.problem import Numbers, activation
 
 ROUNDING = 1e-13  # an overlap below it is 0: that of orthonormal vectors, which has a sign by chance only
 

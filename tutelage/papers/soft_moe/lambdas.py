@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
-from tutelage.oracle.kernels.gated import Moments, Overlaps
+from tutelage.oracle import Moments, Overlaps
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.problem.activations import Activation
+from tutelage.problem import Activation, Numbers
 
 Two = tuple[ArrayLike, ArrayLike]
 

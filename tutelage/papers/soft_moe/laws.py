@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.soft_moe.constants import Constants
+from tutelage.problem import Numbers
 
 
 class PairTimes(NamedTuple):

@@ -10,15 +10,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
-from tutelage._types import Numbers
-from tutelage.dynamics.record import Record
-from tutelage.oracle.mixture import MixtureOracle
+from tutelage import flow
+from tutelage.dynamics import Record
+from tutelage.oracle import MixtureOracle
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import WATCHED
-from tutelage.problem.networks import Weights
-from tutelage.trajectory.result import Run
-from tutelage.verbs import flow
+from tutelage.problem import Numbers, Weights
+from tutelage.trajectory import Run
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._types import Numbers
 from tutelage.papers.soft_moe.constants import Constants
+from tutelage.problem import Numbers
 
 
 class _Terms(NamedTuple):

@@ -18,10 +18,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
+from tutelage import BadInput
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.growth import predicted_time as predicted_time
+from tutelage.problem import Numbers
 
 Integers = NDArray[np.integer]
 

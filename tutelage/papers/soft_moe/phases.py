@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.phases import Phase
+from tutelage.analysis import Phase
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 NEEDED = ("expert_time", "router_time", "pair_time")
 

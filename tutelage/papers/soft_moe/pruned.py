@@ -12,18 +12,17 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.analysis.pruning import Pruning, gram_of, prune, prune_run
-from tutelage.oracle.population import population
+from tutelage import BadInput
+from tutelage.analysis import Pruning, gram_of, prune, prune_run
+from tutelage.oracle import population
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import Race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
-from tutelage.problem.networks import Weights
-from tutelage.trajectory.result import Run
+from tutelage.problem import Numbers, Weights
+from tutelage.trajectory import Run
 
 DIMS = (200, 1000)
 EPSILONS = (0.01, 0.02, 0.05, 0.1)

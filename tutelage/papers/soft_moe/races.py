@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import mean_interval
+from tutelage.analysis import lines, mean_interval
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.result import Run
+from tutelage.problem import Numbers
+from tutelage.trajectory import Run
 
 STAGE = 0.4
 """The time of the first stage, over sqrt(dim): nearly every draw's predicted recoveries are over by then."""

@@ -2,20 +2,12 @@
 
 import numpy as np
 
-from tutelage.dynamics.base import AbstractDynamics
-from tutelage.dynamics.descent import Descent
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.online import Sgd
-from tutelage.dynamics.record import Record
+from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record, Sgd
 from tutelage.papers.recipe import Recipe
 from tutelage.papers.soft_moe.events import CROSSINGS
 from tutelage.papers.soft_moe.phases import phases
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.problem.initial import MixtureRows
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.mixture import Mixture
-from tutelage.problem.problem import Problem
-from tutelage.problem.rows import equicorrelated
+from tutelage.problem import Gaussian, Mixture, MixtureRows, Problem, equicorrelated
 
 PARTS = {
     "routers and experts": ("routers", "experts"),

@@ -14,21 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from tutelage._types import Numbers
-from tutelage.dynamics.events import Crossings
-from tutelage.dynamics.record import Record, Stop
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.mixture import units
+from tutelage import flow
+from tutelage.dynamics import Crossings, Record, Snapshot, Stop
+from tutelage.oracle import units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import CROSSINGS
 from tutelage.papers.soft_moe.growth import predicted_time
 from tutelage.papers.soft_moe.laws import breaking_time, sharing_time
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.mixture import Mixture
-from tutelage.problem.problem import Problem
-from tutelage.trajectory.result import Run
-from tutelage.verbs import flow
+from tutelage.problem import Gaussian, Mixture, Numbers, Problem
+from tutelage.trajectory import Run
 
 DIMS = (10**3, 10**4, 10**6)
 NORMS = ((1.0, 1.0), (0.95, 1.05))  # of router and expert; the second at the middle dim only

@@ -7,13 +7,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from tutelage.dynamics.events import Event
-from tutelage.dynamics.snapshot import Snapshot
+from tutelage.dynamics import Event, Snapshot
 from tutelage.papers.paper import Diagram
 from tutelage.papers.soft_moe.events import expert_overlap
 from tutelage.papers.soft_moe.foretold import recovered_law, recovery_law, success_law
-from tutelage.trajectory.measures import Measure
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Measure, Run
 
 SURE = 0.95
 """Overlap at which a run may stop: past that of recovery, so that its time has been noted by then."""

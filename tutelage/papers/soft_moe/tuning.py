@@ -11,22 +11,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput
-from tutelage.analysis.lines import Line, line
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.record import Record, Stop
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.mixture import units
+from tutelage import BadInput, go_on
+from tutelage.analysis import Line, fitted_line
+from tutelage.dynamics import Flow, Record, Snapshot, Stop
+from tutelage.oracle import units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.local import tuning_rate
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.mixture import Mixture
-from tutelage.problem.networks import TwoLayer, Weights
-from tutelage.problem.problem import Problem
-from tutelage.trajectory.asked import Handover, Stage
-from tutelage.trajectory.observables import Observable
-from tutelage.trajectory.result import Run
-from tutelage.verbs import go_on
+from tutelage.problem import Gaussian, Mixture, Problem, TwoLayer, Weights
+from tutelage.trajectory import Handover, Observable, Run, Stage
 
 Values = NDArray[np.float64]
 
@@ -118,7 +110,7 @@ class Tuning:
 
     def _line(self, values: Values) -> Line:
         inside = (self.time >= WINDOW[0]) & (self.time <= WINDOW[1])
-        return line(self.time[inside], np.log(values[inside]))
+        return fitted_line(self.time[inside], np.log(values[inside]))
 
     @property
     def kappa(self) -> float:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import stops, tails
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import (

@@ -8,18 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most
-from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.empirical import draw
-from tutelage.oracle.population import population
+from tutelage.analysis import Claim, Finding, Verdict, at_most, lines
+from tutelage.oracle import AbstractOracle, draw, population
 from tutelage.papers.beyond_ntk import field
 from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates, tail
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.recipe import problem
 from tutelage.papers.beyond_ntk.settings import SLOPES, BeyondNtkSettings
-from tutelage.problem.networks import Weights
+from tutelage.problem import Numbers, Weights
 
 DIM, WIDTH, SAMPLES, ORDERS = 5, 7, 200_000, 600
 

@@ -5,10 +5,14 @@ from itertools import permutations, product
 
 import numpy as np
 
-from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
-from tutelage.analysis.kernels import (
+from tutelage.analysis import (
     KERNELS,
+    Claim,
+    Finding,
     HardTeacher,
+    all_of,
+    at_least,
+    at_most,
     block_constant,
     block_weight,
     collision_probability,
@@ -24,7 +28,7 @@ from tutelage.papers.beyond_ntk import rivals
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.rivals import Contest
-from tutelage.problem.networks import host_weights
+from tutelage.problem import host_weights
 
 
 def network_wins(evidence: Evidence) -> Finding:

@@ -8,14 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
+from tutelage.problem import Numbers
 
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
 SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size

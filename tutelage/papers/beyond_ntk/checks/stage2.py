@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.constants import RATE1, RATE2
 from tutelage.papers.beyond_ntk.evidence import Evidence

@@ -5,9 +5,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
-from tutelage.analysis.kernels import isotropic
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most, isotropic, lines
 from tutelage.papers.beyond_ntk import field, powers
 from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates
 from tutelage.papers.beyond_ntk.evidence import Evidence

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures.narrow import CASES, LITERAL, escape_times, narrow, on_samples
 from tutelage.papers.beyond_ntk.figures.stagewise import population, sampled

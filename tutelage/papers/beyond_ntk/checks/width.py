@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import field, perturbation, width
 from tutelage.papers.beyond_ntk.constants import plateau, start_loss
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.orbits import full_group, orbit
+from tutelage.problem import Numbers
 
 SETTLED, MIDDLE = 20.0, 60.0
 """Times on the plateau at d = 16: order 2, whose time constant is 0.39 d, is learnt; the escape has not begun."""

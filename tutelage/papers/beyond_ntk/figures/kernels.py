@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.kernels import hermite_tail
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, hermite_tail, line
 from tutelage.papers.beyond_ntk import rivals
 from tutelage.papers.beyond_ntk.rivals import Contest
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

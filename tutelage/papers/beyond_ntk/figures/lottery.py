@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Field, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.directions import blow_up_time
 from tutelage.papers.beyond_ntk.lottery import FATES, KINDS, bars
 from tutelage.papers.beyond_ntk.races import PLANS, network, race, tables, told

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.late import STEP, late, slope, tail
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.figures.stagewise import ORDERS, TIME
 from tutelage.papers.beyond_ntk.phases import escaped
 from tutelage.papers.beyond_ntk.runs import traces

@@ -3,17 +3,14 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Panel, Sheet, line
-from tutelage.dynamics.record import Record
+from tutelage import flow
+from tutelage.analysis import GREY, Panel, Sheet, line
+from tutelage.dynamics import Record
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import recipe as relu_teachers
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.problem.initial import GaussianRows
-from tutelage.problem.inputs import Gaussian
-from tutelage.problem.networks import TwoLayer
-from tutelage.problem.problem import Problem
-from tutelage.verbs import flow
+from tutelage.problem import Gaussian, GaussianRows, Problem, TwoLayer
 
 DIM, TEACHERS, RECORDS = 500, 3, 200
 OBSERVED = ("loss", "loss_order", "loss_beyond")

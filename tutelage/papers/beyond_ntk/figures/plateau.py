@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.constants import TAIL, plateau
 from tutelage.papers.beyond_ntk.escapes import (
     DIMS,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.phases import STAGES
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

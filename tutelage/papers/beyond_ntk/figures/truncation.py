@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.stops import EVER, HIGH, LOW, NONE, PLANS, STAGES, standing, truncated_run
 from tutelage.papers.paper import Figure, Size

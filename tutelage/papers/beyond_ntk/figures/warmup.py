@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, line, spread
+from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, line, spread
 from tutelage.papers.beyond_ntk import races
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.warmup import excess, flow

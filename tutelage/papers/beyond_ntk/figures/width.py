@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.width import LEFT, expected_error, sized

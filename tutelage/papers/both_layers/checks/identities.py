@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis.claims import Claim, Finding, all_of, at_most, holds_if
+from tutelage.analysis import Claim, Finding, all_of, at_most, holds_if
 from tutelage.papers.both_layers.evidence import FRAME, Evidence, widen
 from tutelage.papers.both_layers.oriented import oriented_gradient, oriented_loss
 from tutelage.papers.both_layers.quadrature import planar_gradient, planar_loss
+from tutelage.problem import Numbers
 
 SHAPES = ((2, 1), (6, 3))
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis.claims import Claim, Finding, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, all_of, at_least, at_most
 from tutelage.papers.both_layers.constants import (
     C2,
     C4,
@@ -31,6 +30,7 @@ from tutelage.papers.both_layers.inequalities import (
     worst_target,
 )
 from tutelage.papers.both_layers.two_neurons import SIDES, TwoNeurons
+from tutelage.problem import Numbers
 
 TARGET = np.eye(FRAME)[0]
 OBTUSE = np.linspace(math.pi / 2 + 1e-6, math.pi - 0.05, 60)

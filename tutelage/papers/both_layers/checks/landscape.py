@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if, lines
 from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
 from tutelage.papers.both_layers.evidence import FRAME, Evidence
@@ -21,6 +19,7 @@ from tutelage.papers.both_layers.landscape import (
 )
 from tutelage.papers.both_layers.slices import descent_coefficient, escape_rate, escape_steps, valley_loss
 from tutelage.papers.both_layers.two_neurons import Course
+from tutelage.problem import Numbers
 
 TARGET = np.eye(1, FRAME)
 SADDLES = tuple(

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, unless
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines, unless
 from tutelage.papers.both_layers.constants import (
     C2,
     C3,

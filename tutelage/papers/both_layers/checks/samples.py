@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most, lines
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
 from tutelage.papers.both_layers.constants import C4, C5
 from tutelage.papers.both_layers.evidence import Evidence, Sampled
+from tutelage.problem import Numbers
 
 
 def uniform_concentration(evidence: Evidence) -> Finding:

@@ -5,15 +5,14 @@ import math
 import numpy as np
 from scipy.optimize import linprog
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most, holds_if, probability_is, unless
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most, holds_if, lines, probability_is, unless
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
 from tutelage.papers.both_layers.evidence import Evidence
 from tutelage.papers.both_layers.laws import failure_law, initial_event_law, plateau_level, success_law
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.start import both_signs, growing_modes
+from tutelage.problem import Numbers
 
 
 def sign_rule(evidence: Evidence) -> Finding:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutelage.analysis.panels import Series, line
+from tutelage.analysis import Series, line
 
 
 def plane(weights: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

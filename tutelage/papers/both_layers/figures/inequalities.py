@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Sheet, line
+from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.both_layers.inequalities import (
     loss_root,
     loss_slack,

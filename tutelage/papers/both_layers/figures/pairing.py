@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import Mark, Panel, Series, Sheet, line
+from tutelage.dynamics import Record
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.recipe import run, target_matrix
 from tutelage.papers.both_layers.settings import BothLayersSettings

@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Sheet, band, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import BAND, GREY, Mark, Panel, Sheet, band, line
+from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.reduced import paper_alignment_steps, paper_growth_steps
 from tutelage.papers.both_layers.settings import BothLayersSettings

@@ -3,9 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import Mark, Panel, Sheet, binomial_interval, line
+from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.paper import Figure, Size

@@ -9,7 +9,7 @@ import xarray as xr
 from tutelage.papers.cluster_moe.beyond.bench import Bench, Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.paper import Size
-from tutelage.problem.routers import Threshold, TopK
+from tutelage.problem import Threshold, TopK
 
 LEVELS: dict[Size, tuple[float, ...]] = {
     "quick": tuple(np.linspace(-3, 3, 13).tolist()),

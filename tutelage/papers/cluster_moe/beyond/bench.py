@@ -15,17 +15,13 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.dynamics.spherical import Learner
-from tutelage.dynamics.streams import Stream
+from tutelage import BadInput
+from tutelage.dynamics import Learner, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.outputs import First, hidden
-from tutelage.problem.routers import Router
-from tutelage.problem.units import Units
+from tutelage.problem import First, Numbers, Router, Units, hidden
 
 CHUNK = 8192
 

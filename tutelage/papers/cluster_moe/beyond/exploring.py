@@ -6,15 +6,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.spherical import Learner
-from tutelage.oracle.routing import passing
+from tutelage.dynamics import Learner
+from tutelage.oracle import passing
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.runs import configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.units import Units
+from tutelage.problem import Numbers, Units
 
 SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
 BATCHES: dict[Size, tuple[int, ...]] = {"quick": (100_000,), "full": (20_000, 100_000, 400_000)}

@@ -14,18 +14,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.dynamics.neuron_flow import flow_overlaps
-from tutelage.dynamics.spherical import Learner
+from tutelage.dynamics import Learner, flow_overlaps
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.bench import Bench
 from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, routed
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.clusters import Clusters
-from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.routers import Router, Threshold, TopK
+from tutelage.problem import Clusters, Numbers, Router, Threshold, TopK
+from tutelage.problem import stream as weights_of
 
 EACH = 4
 """Experts for each cluster; in expectation for each of the largest number of them."""

@@ -6,12 +6,11 @@ from itertools import combinations
 import numpy as np
 import xarray as xr
 
-from tutelage._types import Numbers
 from tutelage.papers.cluster_moe.beyond.bench import Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.routers import Threshold
+from tutelage.problem import Numbers, Threshold
 
 Kept = tuple[int, ...]
 

@@ -14,16 +14,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._errors import BadInput
-from tutelage._types import Numbers
-from tutelage.dynamics.spherical import Learner
+from tutelage import BadInput
+from tutelage.dynamics import Learner
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.exploring import SEEDS, followed, tried
 from tutelage.papers.cluster_moe.runs import configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.units import Units
+from tutelage.problem import Numbers, Units
+from tutelage.problem import stream as weights_of
 
 SHAKES = (0.0, 0.5, 1.0)
 """How large the perturbation of a copied neuron is, as a multiple of its length."""

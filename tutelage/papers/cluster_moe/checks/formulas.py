@@ -8,16 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from tutelage._types import Numbers
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
-from tutelage.oracle.clustered import ClusterOracle
-from tutelage.oracle.kernels.shifted import shifted
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
+from tutelage.oracle import ClusterOracle, shifted
 from tutelage.papers.cluster_moe.assumptions import compatible
 from tutelage.papers.cluster_moe.evidence import Evidence
-from tutelage.problem.activations import activation
-from tutelage.problem.clusters import Clustered, Clusters, Tasks
-from tutelage.problem.hermite import normalised, tabulated
-from tutelage.problem.units import Experts, Units
+from tutelage.problem import Clustered, Clusters, Experts, Numbers, Tasks, Units, activation, normalised, tabulated
 
 ORDERS = 9
 SHIFTS = np.array([-1.7, -0.4, 0.3, 2.1])

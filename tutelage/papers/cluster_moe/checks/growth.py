@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.cluster_moe import passages, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.passages import K
+from tutelage.problem import Numbers
 
 STARTS, RATES, ORDERS = (0.05, 0.2, 0.6), (1e-3, 0.02, 0.3), (3, 4, 6, 8)
 LONGEST = 20_000

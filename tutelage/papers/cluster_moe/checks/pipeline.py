@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.analysis.claims import (
+from tutelage.analysis import (
     Claim,
     Finding,
     Verdict,
@@ -24,8 +24,8 @@ from tutelage.analysis.claims import (
     mean_interval,
     probability_at_least,
 )
-from tutelage.dynamics.spherical import Learner
-from tutelage.oracle.clustered import ClusterOracle
+from tutelage.dynamics import Learner
+from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
@@ -33,7 +33,7 @@ from tutelage.papers.cluster_moe.explored import WEAK
 from tutelage.papers.cluster_moe.learnt import RECOVERED, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem.units import Units
+from tutelage.problem import Units
 
 HIGH = 0.99  # what "with high probability" is taken for
 SAMPLES = 200  # on which blocks and the plain loop are compared

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import comb
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines, readout
-from tutelage.analysis.claims import (
+from tutelage.analysis import (
     Claim,
     Finding,
     Verdict,
@@ -21,16 +19,17 @@ from tutelage.analysis.claims import (
     at_least,
     at_most,
     holds_if,
+    lines,
     probability_at_least,
     probability_is,
+    readout,
 )
-from tutelage.dynamics.streams import stream
+from tutelage.dynamics import stream
 from tutelage.oracle import routing
 from tutelage.papers.cluster_moe import phase_two, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.planted import Planted, planted
-from tutelage.problem.clusters import orthogonal
-from tutelage.problem.units import Experts
+from tutelage.problem import Experts, Numbers, orthogonal
 
 EXPERTS, WIDTH = 8, 4
 DELTA = 0.1  # how often a sample may go wrong when "with high probability" is meant
@@ -133,7 +132,7 @@ def _population(dim: int, kappa: float, each: int, draws: int) -> tuple[Sorted, 
         for seed in range(draws)
         for means in ("antipodal", "orthogonal")
     ]
-    return tuple(_sorted(lab, routing.population(lab.problem, lab.units, lab.first)) for lab in labs)
+    return tuple(_sorted(lab, routing.expected_router(lab.problem, lab.units, lab.first)) for lab in labs)
 
 
 def _rows_add_up(theta: Numbers) -> float:
@@ -260,7 +259,7 @@ def router_grows_with_the_radius(evidence: Evidence) -> Finding:
     norms = np.array(
         [
             [
-                np.linalg.norm(routing.population(lab.problem, lab.units, lab.first), axis=1).max() / radius
+                np.linalg.norm(routing.expected_router(lab.problem, lab.units, lab.first), axis=1).max() / radius
                 for radius in RADII
                 for lab in [planted(dim, phase_two.KAPPA, radius=radius)]
             ]

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
-from tutelage.oracle.clustered import ClusterOracle
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.assumptions import Protection, protection
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

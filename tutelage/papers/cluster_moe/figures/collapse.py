@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.phase_two import BATCH, DIM, KAPPA, STEP, many_steps
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import mean_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, line, mean_interval
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Panel, Series, Sheet, line
+from tutelage.analysis import Panel, Series, Sheet, binomial_interval, line
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import PROTECTED, ROUNDS, WIDTH, Escapes, escapes, example, race
 from tutelage.papers.paper import Figure, Size

@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, GREY, Panel, Sheet, band, line, spread
+from tutelage.analysis import BAND, GREY, Panel, Sheet, band, line, lines, spread
 from tutelage.papers.cluster_moe.passages import (
     DIMS,
     NEURONS,

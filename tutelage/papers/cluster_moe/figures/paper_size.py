@@ -4,7 +4,7 @@ from typing import Any
 
 import xarray as xr
 
-from tutelage.analysis.panels import Sheet
+from tutelage.analysis import Sheet
 from tutelage.papers.cluster_moe.figures import recovered, specialisation
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Panel, Sheet
+from tutelage.analysis import Field, Panel, Sheet
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import WIDTH, shares
 from tutelage.papers.paper import Figure, Size

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Sheet
+from tutelage.analysis import Panel, Sheet
 from tutelage.papers.cluster_moe.figures.specialisation import TASKS, cells
 from tutelage.papers.cluster_moe.learnt import RECOVERED, sharpest, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory

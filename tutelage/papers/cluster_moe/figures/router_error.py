@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.oracle.routing import passing
+from tutelage.analysis import Mark, Panel, Sheet, line
+from tutelage.oracle import passing
 from tutelage.papers.cluster_moe.phase_two import COUNTS, DIM, KAPPA, expected, misses, one_step
 from tutelage.papers.cluster_moe.planted import planted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Field, Mark, Panel, Sheet, line
+from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.learnt import cosines, exceeding
 from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.runs import configured, laboratory

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.passages import CASES, NEURONS, STEPS, Case, balance_of, settled
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

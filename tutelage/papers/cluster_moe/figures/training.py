@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band
+from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band
 from tutelage.papers.cluster_moe.learnt import explored, grown, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

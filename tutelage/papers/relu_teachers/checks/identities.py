@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.hessian import hessian
+from tutelage.problem import Numbers
 
 
 def _differences(function: Callable[[Numbers], Numbers], at: Numbers, along: Numbers, h: float = 1e-3) -> Numbers:

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most, probability_at_least
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines, probability_at_least
 from tutelage.papers.relu_teachers.evidence import Evidence, clock
 from tutelage.papers.relu_teachers.local import lojasiewicz, measured_constant
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
+from tutelage.problem import Numbers
 
 # Weights are kept to 1e-16, so r_l and with it the gradient, of size theta^2, is rounding noise when theta is 1e-8:
 # gradients are read up to s = 1e6 only. Losses are of size theta^3 and do not see it.

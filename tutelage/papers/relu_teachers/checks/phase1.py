@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.chain import first_phase_time
 from tutelage.papers.relu_teachers.evidence import Evidence

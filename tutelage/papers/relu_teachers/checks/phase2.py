@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import EPS2, EPS2_GROWTH, Evidence, clock
 from tutelage.papers.relu_teachers.steps import linear_matrix, linear_rates
 from tutelage.papers.relu_teachers.track import NORM, Track
+from tutelage.problem import Numbers
 
 ROOM = 8 * math.pi * EPS2_GROWTH * NORM
 ETA = 0.01

@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.local import groups_of
 from tutelage.papers.relu_teachers.slow import slow_levels
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import Track
+from tutelage.problem import Numbers
 
 ETA = 0.01
 

@@ -5,12 +5,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, at_most
+from tutelage.analysis import Claim, Finding, at_most, lines
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
+from tutelage.problem import Numbers
 
 APART = math.radians(20)
 

@@ -5,8 +5,7 @@ import math
 import numpy as np
 from scipy.stats import kstest, norm
 
-from tutelage.analysis.angles import angles_between
-from tutelage.analysis.claims import Claim, Finding, all_of, at_least, probability_at_least, probability_is
+from tutelage.analysis import Claim, Finding, all_of, angles_between, at_least, probability_at_least, probability_is
 from tutelage.papers.relu_teachers.assumptions import assumptions
 from tutelage.papers.relu_teachers.chain import norm_bounds, norm_probability
 from tutelage.papers.relu_teachers.evidence import Evidence

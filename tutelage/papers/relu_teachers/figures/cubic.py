@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
-from tutelage.dynamics.record import Record, Stop
+from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line
+from tutelage.dynamics import Record, Stop
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest

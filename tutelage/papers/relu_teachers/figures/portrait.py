@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Field, Mark, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Field, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings

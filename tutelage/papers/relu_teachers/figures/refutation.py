@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import Mark, Panel, Sheet, line
+from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import assumptions

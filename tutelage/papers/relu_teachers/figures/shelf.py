@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
+from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.phases import SEPARATED

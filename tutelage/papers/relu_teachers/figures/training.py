@@ -7,15 +7,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, GREY, Mark, Panel, Series, Sheet, band, line
-from tutelage.dynamics.record import Record
+from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line, lines
+from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 Init = Literal["gaussian", "weak"]
 INITS: tuple[Init, ...] = ("gaussian", "weak")

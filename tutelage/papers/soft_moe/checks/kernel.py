@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, Evidence, paper, papers_units
 from tutelage.papers.soft_moe.constants import (
     NEEDED,
@@ -21,6 +19,7 @@ from tutelage.papers.soft_moe.constants import (
 from tutelage.papers.soft_moe.exact import Exact
 from tutelage.papers.soft_moe.graphs import hermite_moment
 from tutelage.papers.soft_moe.lambdas import Lambdas, lambdas, seen
+from tutelage.problem import Numbers
 
 DELTAS = np.geomspace(1e-3, 1e-1, 9)
 DRAWS = 6  # directions in which the small overlaps go to zero

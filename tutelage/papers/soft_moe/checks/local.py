@@ -5,9 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tutelage._types import Numbers
-from tutelage.analysis import lines
-from tutelage.analysis.claims import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.exact import Exact
@@ -22,6 +20,7 @@ from tutelage.papers.soft_moe.local import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import HALF, Journey, Single, Slow
+from tutelage.problem import Numbers
 
 XI = HALF  # of Lemma 8, which compares its T_c with T(1/2)
 TIMES = 0.02  # relative error of predicted times

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import (
+from tutelage.analysis import (
     Claim,
     Finding,
     Verdict,

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis import lines
-from tutelage.analysis.claims import (
+from tutelage.analysis import (
     Claim,
     Finding,
     Verdict,
@@ -14,6 +13,7 @@ from tutelage.analysis.claims import (
     at_most,
     binomial_interval,
     holds_if,
+    lines,
     probability_at_least,
 )
 from tutelage.papers.soft_moe.constants import Constants

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2, ks_2samp, kstest, norm
 
-from tutelage.analysis.claims import (
+from tutelage.analysis import (
     Claim,
     Finding,
     Verdict,

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tutelage.analysis.claims import Finding, Verdict
+from tutelage.analysis import Finding, Verdict
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 

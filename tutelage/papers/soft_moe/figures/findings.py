@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept

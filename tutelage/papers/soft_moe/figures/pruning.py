@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage._errors import BadInput
-from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
+from tutelage import BadInput
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.pruned import (
@@ -18,7 +18,7 @@ from tutelage.papers.soft_moe.pruned import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 POINTS = {"quick": 106, "full": 421}
 RULES = {1: "one at a time (Eqs. 7, 8)", 2: "pairs too"}

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from tutelage._types import Numbers
-from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import NEEDED, Constants
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.problem import Numbers
 
 SAMPLES_3A, SAMPLES_3B = 10**5, 10**6  # the paper's numbers
 SEED = 3

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Field, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.races import SEEDS, Race
 from tutelage.papers.soft_moe.recipe import run

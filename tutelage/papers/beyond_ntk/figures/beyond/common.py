@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from tutelage.analysis.panels import BAND, Series, band, line
+from tutelage.analysis import BAND, Series, band, line
 from tutelage.papers.beyond_ntk.escapes import RECORDS, scale
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

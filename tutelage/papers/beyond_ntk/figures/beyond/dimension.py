@@ -5,8 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
 from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred, seeds_of

@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import GREY, Panel, Sheet, line
+from tutelage.analysis import GREY, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

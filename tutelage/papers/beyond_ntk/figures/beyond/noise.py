@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import RECORDS
 from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, barred, seeds_of

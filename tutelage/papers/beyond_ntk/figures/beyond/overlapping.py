@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import Panel, Sheet
+from tutelage.analysis import Panel, Sheet
 from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import GREY, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.escapes import first_below
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, runs, seeds_of
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

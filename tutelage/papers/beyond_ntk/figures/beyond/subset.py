@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Sheet, line
+from tutelage.analysis import Mark, Panel, Sheet, binomial_interval, line
 from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Sheet, band, line
+from tutelage.analysis import BAND, Mark, Panel, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.adapting import adapted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
+from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learnt
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

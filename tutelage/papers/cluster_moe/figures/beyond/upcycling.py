@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.beyond.upcycling import SHAKEN, continued, copied
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.lines import line as fitted
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, band, fitted_line, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
@@ -67,7 +66,7 @@ def measured_exponent(data: xr.Dataset) -> float:
     """-d ln angle/d ln norm of the median seed, from where the angle is below 10 degrees until half grown."""
     early = until_half_grown(data).median("seed")
     used = early["angle"].values < 10
-    return -fitted(np.log(early["norm"].values[used]), np.log(early["angle"].values[used])).slope
+    return -fitted_line(np.log(early["norm"].values[used]), np.log(early["angle"].values[used])).slope
 
 
 def half_grown(dataset: xr.Dataset) -> xr.DataArray:

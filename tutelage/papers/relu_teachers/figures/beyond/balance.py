@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, Mark, Panel, Sheet, band
+from tutelage.analysis import BAND, Mark, Panel, Sheet, band
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import histogram, last, trained
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings

@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.analysis.panels import Series, line
-from tutelage.dynamics.record import Record, Stop
+from tutelage.analysis import Series, line
+from tutelage.dynamics import Record, Stop
 from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 SEEDS: dict[Size, int] = {"quick": 16, "full": 64}
 TEACHERS, STUDENTS = 4, 12

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, each_seed, last, trained
 from tutelage.papers.relu_teachers.kernel import gradient, loss

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import GREY, Mark, Panel, Series, Sheet, band, line
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, band, binomial_interval, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
@@ -22,7 +21,7 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
 )
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
-from tutelage.trajectory.result import Run
+from tutelage.trajectory import Run
 
 SCALES = (1e-5, 1e-8, 1e-11)
 

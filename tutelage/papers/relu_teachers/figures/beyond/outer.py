@@ -4,7 +4,7 @@ import math
 
 import xarray as xr
 
-from tutelage.analysis.panels import Mark, Panel, Sheet, band
+from tutelage.analysis import Mark, Panel, Sheet, band
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, trained

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.lines import line as fitted
-from tutelage.analysis.panels import GREY, Mark, Panel, Sheet, band, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, band, fitted_line, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.plateau import MeanDirection
@@ -69,7 +68,7 @@ def _rate(time: np.ndarray, spread: np.ndarray) -> float:
     rising = slice(least, least + int(np.argmax(np.append(spread[least:], 1.0) >= 0.1)))
     time, spread = time[rising], spread[rising]
     used = spread > 4 * spread[:1]
-    return fitted(time[used], np.log(spread[used])).slope if used.sum() >= 5 else math.nan
+    return fitted_line(time[used], np.log(spread[used])).slope if used.sum() >= 5 else math.nan
 
 
 def _late(data: xr.Dataset) -> xr.Dataset:

@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, binomial_interval, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.figures.beyond.common import (

@@ -8,18 +8,16 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.analysis.panels import GREY, Series, line
-from tutelage.dynamics.events import Crossings, Event
-from tutelage.dynamics.record import Record
-from tutelage.dynamics.snapshot import Snapshot
-from tutelage.oracle.mixture import units
+from tutelage import flow
+from tutelage.analysis import GREY, Series, line
+from tutelage.dynamics import Crossings, Event, Record, Snapshot
+from tutelage.oracle import units
 from tutelage.papers.soft_moe.events import ANNIHILATED, RECOVERED
 from tutelage.papers.soft_moe.matching import Matching
 from tutelage.papers.soft_moe.races import Start
 from tutelage.papers.soft_moe.recipe import problem
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.trajectory.result import Run
-from tutelage.verbs import flow
+from tutelage.trajectory import Run
 
 OBSERVED = (
     "loss",

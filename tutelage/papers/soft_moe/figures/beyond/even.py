@@ -3,9 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.panels import BAND, Mark, Panel, Series, Sheet, band, line
-from tutelage.analysis.pruning import prune_run
+from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, binomial_interval, line, prune_run
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import RECOVERED

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import lines
-from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line
+from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line, lines
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.panels import BAND, GREY, Panel, Series, Sheet, band, line, spread
-from tutelage.dynamics.record import Record
+from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line, spread
+from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, cancelled, changed, flows
