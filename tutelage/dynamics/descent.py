@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from tutelage._errors import BadInput
 from tutelage.dynamics.base import AbstractDynamics, Moment
-from tutelage.problem.networks import Weights
+from tutelage.problem.networks import Rates, Weights
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Descent(AbstractDynamics):
     """`w <- w - step * rate * gradient`, both layers at once.
 
     - `step`: the step size; with `schedule`, its multiplier at each update is `schedule(number of the update)`.
-    - `rates`: a factor for each layer, `Weights(first=..., second=...)`; a layer not named in `trains` stays fixed.
+    - `rates`: a factor for each layer, `Rates(first=..., second=...)`; a layer not named in `trains` stays fixed.
     - `truncation`: units that are too large do not move.
     """
 
     step_size: Float[Array, ""]
-    rates: Weights
+    rates: Rates
     trains: tuple[str, ...] = eqx.field(static=True)
     schedule: Callable[[Float[Array, ""]], Float[Array, ""]] | None = eqx.field(static=True, default=None)
     truncation: Truncation | None = eqx.field(static=True, default=None)
@@ -84,7 +84,7 @@ class Descent(AbstractDynamics):
         return self.step(oracle, moment, moment.clock)[0]
 
 
-def trained(gradient: Weights, rates: Weights, trains: tuple[str, ...]) -> Weights:
+def trained(gradient: Weights, rates: Rates, trains: tuple[str, ...]) -> Weights:
     """The gradient scaled by the layers' rates, exactly zero for a layer that is not trained."""
 
     def scaled(layer: str) -> Float[Array, "..."]:

@@ -12,7 +12,7 @@ from tutelage.dynamics.base import AbstractDynamics, Moment
 from tutelage.dynamics.descent import trained
 from tutelage.dynamics.stabilised import Stabilised
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights, flatten, unflatten
+from tutelage.problem.networks import Rates, Weights, flatten, unflatten
 
 REACH = 1.0
 """The longest explicit step, in units of one over the largest curvature.
@@ -61,7 +61,7 @@ class Flow(AbstractDynamics):
     """
 
     rtol: Float[Array, ""]
-    rates: Weights
+    rates: Rates
     trains: tuple[str, ...] = eqx.field(static=True)
     solver: str = eqx.field(static=True, default="explicit")
     longest: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf))

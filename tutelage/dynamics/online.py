@@ -23,7 +23,7 @@ from tutelage.dynamics.random import Key, normals, uniforms
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.networks import Weights
+from tutelage.problem.networks import Rates, Weights
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -55,7 +55,7 @@ class Online(AbstractDynamics):
     """
 
     step_size: Float[Array, ""]
-    rates: Weights
+    rates: Rates
     noise: Float[Array, ""] | None
     outside: Float[Array, ""] | None
     trains: tuple[str, ...] = eqx.field(static=True)

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
@@ -116,6 +117,7 @@ def draw(problem: Problem, target: Weights, samples: int, seed: int) -> Abstract
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))
-    clean = problem.teacher.hidden(jnp.asarray(target.first), jnp.asarray(target.first @ x.T)).T @ target.second
+    seen = jnp.asarray(np.asarray(target.first) @ x.T)
+    clean = problem.teacher.hidden(target.first, seen).T @ target.second
     y = clean + problem.noise * random.standard_normal(clean.shape)
     return empirical(problem, x, y)

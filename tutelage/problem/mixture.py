@@ -12,7 +12,7 @@ from tutelage.problem.activations import Activation, activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows, MixtureRows
-from tutelage.problem.networks import Weights, given_matrix, given_outgoing
+from tutelage.problem.networks import Rates, given_matrix, given_outgoing
 
 PARTS = ("routers", "experts", "second")
 
@@ -82,7 +82,7 @@ class Mixture:
         inner = ("first",) if {"routers", "experts"} & set(self.trains) else ()
         return inner + (("second",) if "second" in self.trains else ())
 
-    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the parts' velocities, 0 for a part that does not train."""
         factors = {part: float(part in self.trains) for part in PARTS}
         for part, value in (given or {}).items():
@@ -92,7 +92,7 @@ class Mixture:
                 raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number a part.")
             factors[part] *= float(np.asarray(value, float))
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
-        return Weights(jnp.asarray(first), jnp.asarray(factors["second"]))
+        return Rates(jnp.asarray(first), jnp.asarray(factors["second"]))
 
 
 def _gate(gate: Any) -> Activation:

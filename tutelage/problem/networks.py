@@ -17,15 +17,25 @@ from tutelage.problem.initial import AbstractEntries, AbstractRows
 
 
 class Weights(eqx.Module):
-    """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed."""
+    """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed.
 
-    first: Float[Array, "*batch unit frame"]
+    `first` has one row for each unit, and two for each unit of a `Mixture`.
+    """
+
+    first: Float[Array, "*batch row frame"]
     second: Float[Array, "*batch unit output"]
 
 
-def host_weights(first: Any, second: Any) -> Weights:
-    """Weights that are still NumPy arrays: starting points are drawn on the host."""
-    return Weights(first, second)
+class Rates(eqx.Module):
+    """Factors of the layers' velocities: a number for a layer, or one for each of its rows."""
+
+    first: Float[Array, ""] | Float[Array, "row 1"]
+    second: Float[Array, ""] | Float[Array, "row 1"]
+
+
+def host_weights(first: ArrayLike, second: ArrayLike) -> Weights:
+    """Weights from arrays that were made on the host, where starting points are drawn."""
+    return Weights(jnp.asarray(first, float), jnp.asarray(second, float))
 
 
 def flatten(weights: Weights) -> Float[Array, " parameters"]:
@@ -112,14 +122,14 @@ class TwoLayer:
         """The fields of its `Weights` that move."""
         return self.trains
 
-    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the layers' velocities: a number for a layer, or one a unit."""
         factors = {"first": jnp.asarray(1.0), "second": jnp.asarray(1.0)}
         for layer, value in (given or {}).items():
             if layer not in factors:
                 raise unknown("layer", layer, factors)
             factors[layer] = self._factor(layer, value)
-        return Weights(factors["first"], factors["second"])
+        return Rates(factors["first"], factors["second"])
 
     def _factor(self, layer: str, value: float | ArrayLike) -> Array:
         array = np.asarray(value, float)
