@@ -1,7 +1,6 @@
 """Two-layer networks: what they compute, and where their weights come from."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +9,8 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput, unknown
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec
+from tutelage.problem.activations import activation as to_activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import PlainHidden, TiedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows
@@ -85,16 +85,16 @@ class TwoLayer:
 
     def __init__(
         self,
-        activation_: str | Activation | Callable[[Any], Any],
+        activation: Spec,
         *,
-        first: Any,
-        second: Any = "ones",
+        first: ArrayLike | AbstractRows,
+        second: ArrayLike | AbstractEntries = "ones",
         width: int | None = None,
         outputs: int = 1,
         trains: tuple[str, ...] = ("first", "second"),
         tied: bool = False,
     ):
-        self.activation = activation(activation_)
+        self.activation = to_activation(activation)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
         self.width = _width(width, known)
@@ -151,7 +151,7 @@ class TwoLayer:
             )
 
 
-def given_matrix(owner: str, name: str, value: Any) -> Matrix:
+def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
     """A matrix with one row a unit, or a sentence about what is wrong with it."""
     try:
         array = np.array(value, float)
@@ -176,7 +176,9 @@ def _width(width: int | None, known: int | None) -> int:
     return result
 
 
-def given_outgoing(owner: str, second: Any, width: int, outputs: int) -> Matrix | AbstractEntries:
+def given_outgoing(
+    owner: str, second: ArrayLike | AbstractEntries, width: int, outputs: int
+) -> Matrix | AbstractEntries:
     """Outgoing weights (width, outputs), or their law, or a sentence about what is wrong with them."""
     if isinstance(second, AbstractEntries):
         return second
