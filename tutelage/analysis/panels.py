@@ -96,6 +96,6 @@ class Sheet:
         object.__setattr__(self, "names", tuple(s.label for p in self.panels for s in p.series if s.label))
 
 
-def line(x: ArrayLike, y: ArrayLike, label: str = "", **style) -> Series:
+def line(x: ArrayLike, y: ArrayLike, label: str = "", **style: Any) -> Series:
     """A `Series` from anything array-like."""
     return Series(np.asarray(x, float), np.asarray(y, float), label, **style)
