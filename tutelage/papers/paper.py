@@ -80,6 +80,9 @@ class Paper:
     diagrams: tuple[Diagram, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Paper({self.name!r})"
+
     def __call__(self, **values: Any) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
         return Experiment(self, self.configure(values))
@@ -169,6 +172,11 @@ class Experiment:
 
     paper: Paper
     settings: Settings
+
+    def __repr__(self) -> str:
+        """As it was asked for, with the settings that are not the paper's own."""
+        changed = self.settings.model_dump(exclude_defaults=True)
+        return f"{self.paper.name}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def descend(self, **options: Any) -> Any:
         """Gradient descent; options are those of `tutelage.descend`, such as `seeds`, `record`, `certify`."""

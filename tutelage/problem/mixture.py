@@ -1,6 +1,6 @@
 """Soft-routed mixtures of experts: `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +11,12 @@ from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows, MixtureRows
-from tutelage.problem.networks import Rates, given_matrix, given_outgoing
+from tutelage.problem.networks import Network, Rates, given_matrix, given_outgoing
 
 PARTS = ("routers", "experts", "second")
 
 
-class Mixture:
+class Mixture(Network):
     """A mixture of experts `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`.
 
     Only directions matter: the flow leaves the norms of routers and experts as they are, and they set its pace.
@@ -42,11 +42,6 @@ class Mixture:
     """
 
     hidden: GatedHidden
-    first: Matrix | AbstractRows
-    second: Matrix | AbstractEntries
-    width: int
-    outputs: int
-    trains: tuple[str, ...]
 
     def __init__(
         self,
@@ -74,6 +69,12 @@ class Mixture:
     def rows(self) -> int:
         """How many vectors in input space it has."""
         return 2 * self.width
+
+    def _units(self) -> tuple[Hashable, ...]:
+        return (self.hidden,)
+
+    def _shown(self) -> tuple[str, ...]:
+        return repr(self.hidden.gate.name), f"degree={self.hidden.degree}"
 
     @property
     def layers(self) -> tuple[str, ...]:

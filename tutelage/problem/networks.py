@@ -1,6 +1,7 @@
 """Two-layer networks: what they compute, and where their weights come from."""
 
-from collections.abc import Mapping
+import abc
+from collections.abc import Hashable, Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -54,7 +55,59 @@ def untied(weights: Weights) -> Weights:
     return Weights(weights.first, weights.second * jnp.linalg.norm(weights.first, axis=-1, keepdims=True))
 
 
-class TwoLayer:
+class Network(abc.ABC):
+    """Where a network's weights come from, and which of them learn. Networks with the same content are equal."""
+
+    first: Matrix | AbstractRows
+    second: Matrix | AbstractEntries
+    width: int
+    outputs: int
+    trains: tuple[str, ...]
+
+    @abc.abstractmethod
+    def _units(self) -> tuple[Hashable, ...]:
+        """What its hidden units compute."""
+
+    @abc.abstractmethod
+    def _shown(self) -> tuple[str, ...]:
+        """The arguments that say what its units compute, as written in Python."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network) or self._key() != other._key():
+            return False
+        return _same(self.first, other.first) and _same(self.second, other.second)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Hashable, ...]:
+        """All but the weights."""
+        return type(self), self._units(), self.width, self.outputs, self.trains
+
+    def __repr__(self) -> str:
+        weights = (f"first={_brief(self.first)}", f"second={_brief(self.second)}")
+        arguments = (*self._shown(), f"width={self.width}", *weights, f"trains={self.trains}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and one == other
+
+
+def _brief(weights: Matrix | AbstractRows | AbstractEntries) -> str:
+    """A law as it is, if it is not long; of an array its shape."""
+    if isinstance(weights, np.ndarray):
+        return f"<array {weights.shape}>"
+    text = repr(weights)
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."
+
+
+LONG = 80
+
+
+class TwoLayer(Network):
     """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
 
     - `activation`: a name ("relu", "erf", "he3", ...), an `Activation`, or any JAX-traceable function.
@@ -71,16 +124,13 @@ class TwoLayer:
     >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0], [0.0, 2.0]], second=[1.0, -1.0])
     >>> teacher.width, teacher.outputs
     (2, 1)
+    >>> tt.TwoLayer("relu", first=tt.SphereRows(0.1), width=3)
+    TwoLayer('relu', width=3, first=SphereRows(norm=0.1), second=<array (3, 1)>, trains=('first', 'second'))
 
     ```
     """
 
     activation: Activation
-    first: Matrix | AbstractRows
-    second: Matrix | AbstractEntries
-    width: int
-    outputs: int
-    trains: tuple[str, ...]
     tied: bool
 
     def __init__(
@@ -107,6 +157,12 @@ class TwoLayer:
     def rows(self) -> int:
         """How many vectors in input space it has."""
         return self.width
+
+    def _units(self) -> tuple[Hashable, ...]:
+        return self.activation, self.tied
+
+    def _shown(self) -> tuple[str, ...]:
+        return (repr(self.activation.name), *(("tied=True",) if self.tied else ()))
 
     @property
     def hidden(self) -> PlainHidden | TiedHidden:
