@@ -156,7 +156,8 @@ class ClusterOracle(AbstractOracle):
         return NeuronWeights(-self.turning(weights.units, weights.overlaps), still)
 
     def hessian(self, weights: NeuronWeights) -> Float[Array, "parameters parameters"]:
-        return jax.jacfwd(lambda y: flatten(self.gradient(unflatten(y, weights))))(flatten(weights))
+        slope = lambda y: flatten(self.gradient(unflatten(y, weights)))  # noqa: E731
+        return jnp.asarray(jax.jacfwd(slope)(flatten(weights)))
 
     def turning(self, units: Units, overlaps: Overlaps) -> Overlaps:
         """How the overlaps move when the units climb their correlation on the sphere: `S p - o (o.p)`."""
