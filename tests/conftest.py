@@ -3,6 +3,7 @@
 import itertools
 
 import hypothesis
+import jaxtyping
 import matplotlib
 import pytest
 
@@ -24,6 +25,14 @@ def stores(tmp_path_factory):
 def own_store(monkeypatch, stores):
     """Every test has a store of its own; none writes into the working directory."""
     monkeypatch.setenv("TUTELAGE_STORE", str(next(stores)))
+
+
+@pytest.fixture
+def untyped():
+    """Arguments of wrong types come through, as they do for all who do not check: what is said then is tested too."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from tutelage.dynamics.descent import DescentStep
 from tutelage.dynamics.flow import FlowStep
 from tutelage.dynamics.loop import Limits, advance
 from tutelage.oracle.population import population
+from tutelage.problem.networks import Rates
 
 
 def linear_problem(dim=10**6, scale=1e-3, trains=("first",)):
@@ -161,7 +162,7 @@ def spoiled_loop(problem):
     first[1, 0, 0] = np.inf
     second = np.stack([start.student.second for start in starts])
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
-    ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
+    ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         DescentStep(jnp.array(0.5), ones, ("first",)),
         population(problem, teacher),
@@ -247,7 +248,7 @@ def build(kind):
     starts = [problem.begin(seed) for seed in range(2)]
     stack = lambda *leaves: jnp.asarray(np.stack(leaves))  # noqa: E731
     teacher = jax.tree.map(jnp.asarray, starts[0].teacher)
-    ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
+    ones = Rates(jnp.array(1.0), jnp.array(1.0))
     layers = ("first", "second")
     dynamics = (
         DescentStep(jnp.array(0.1), ones, layers) if kind == "descent" else FlowStep(jnp.array(1e-8), ones, layers)
@@ -272,7 +273,7 @@ def near_the_teachers():
     student = tt.TwoLayer("relu", first=[[1.1, 0.02], [0.01, 0.5], [-0.02, 0.4]], trains=("first",))
     problem = tt.Problem(inputs=tt.Gaussian(9), teacher=teacher, student=student)
     start = jax.tree.map(jnp.asarray, problem.begin(0))
-    ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
+    ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         DescentStep(jnp.array(0.3), ones, ("first",)),
         population(problem, start.teacher),

@@ -21,6 +21,7 @@ from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.online import OnlineStep, chi
 from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
+from tutelage.problem.networks import Rates
 
 LEVEL = 1e-4  # false-alarm rate of one statistical test; there are about 40
 STEPS, STEP = 3, 0.3
@@ -91,7 +92,7 @@ def ours(
     outside = dim - student.shape[1] + more
     dynamics = kind(
         jnp.array(step),
-        tt.Weights(jnp.array(1.0), jnp.array(1.0)),
+        Rates(jnp.array(1.0), jnp.array(1.0)),
         jnp.array(problem.noise) if problem.noise else None,
         jnp.array(float(outside)) if outside else None,
         problem.student.trains,
@@ -275,7 +276,7 @@ def build():
     teacher, student = settle(1000, problem.teacher.first, problem.student.first)
     target = tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second))
     start = tt.Weights(jnp.asarray(student), jnp.asarray(problem.student.second))
-    ones = tt.Weights(jnp.array(1.0), jnp.array(1.0))
+    ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         OnlineStep(jnp.array(1e-3), ones, jnp.array(0.1), jnp.array(995.0), ("first", "second"), 5),
         population(problem, target),

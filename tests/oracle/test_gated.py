@@ -162,12 +162,12 @@ PRICE = {
 @pytest.mark.parametrize("field", PRICE)
 def test_price(field, rho):
     """The formula is a polynomial in the overlaps, whose derivatives hold for any numbers, also those of no vectors."""
-    values = dict(zip(Overlaps._fields, np.array([rho, -0.7, 0.3, 0.5, -0.2, 0.6])[:, None, None], strict=True))
+    values = dict(zip(Overlaps._fields, jnp.array([rho, -0.7, 0.3, 0.5, -0.2, 0.6])[:, None, None], strict=True))
     factor, orders, lower = PRICE[field](3, 3)
     gates = (gate("wave"), gate("wave"))
     above = Moments(gates, (3, 3), Overlaps(**values))(*orders, *lower)
     below = lambda x: Moments(gates, (3, 3), Overlaps(**values | {field: x}), 6)(0, 0, 3, 3)  # noqa: E731
-    slope = jax.jvp(below, (values[field],), (np.ones((1, 1)),))[1]
+    slope = jax.jvp(below, (values[field],), (jnp.ones((1, 1)),))[1]
     np.testing.assert_allclose(slope, factor * above, rtol=1e-12, atol=1e-12)
 
 

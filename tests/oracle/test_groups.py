@@ -12,6 +12,7 @@ import pytest
 
 import tutelage as tt
 from tutelage.oracle.compensated import finer_outer_sums
+from tutelage.oracle.stable import shared_kink
 from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.problem.activations import activation, leaky_relu
 
@@ -272,8 +273,8 @@ def test_any_assignment_gives_the_same(monkeypatch):
     @jax.jit
     def assigned(group, member):
         with monkeypatch.context() as patch:
-            patch.setattr(groups, "nearest", lambda cos, axes: group)
-            patch.setattr(groups, "belongs", lambda rest, strength, teacher: member)
+            patch.setattr(shared_kink, "nearest", lambda cos, axes: group)
+            patch.setattr(shared_kink, "belongs", lambda rest, strength, teacher: member)
             form = grouped_form(weights, target, "relu")
         return form.loss(), form.gradient()
 

@@ -142,12 +142,16 @@ def test_lookup():
     assert act.activation(jnp.sin).name == "sin"
     with pytest.raises(BadInput, match="did you mean 'sigmoid'"):
         act.activation("sigmod")
-    with pytest.raises(BadInput, match="a name, an Activation or a function"):
-        act.activation(3)
     with pytest.raises(BadInput, match="order must be"):
         act.hermite(-1)
     with pytest.raises(BadInput, match="finite numbers"):
         act.polynomial([])
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_number_is_no_activation():
+    with pytest.raises(BadInput, match="a name, an Activation or a function"):
+        act.activation(3)
 
 
 def test_activations_are_static_arguments():

@@ -77,6 +77,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_input_is_one_clear_sentence(message):
     with pytest.raises(tt.BadInput, match=message):
@@ -85,3 +86,40 @@ def test_bad_input_is_one_clear_sentence(message):
 
 def test_a_zero_row_is_fine_where_the_activation_is_smooth():
     assert tt.TwoLayer("erf", first=[[0.0, 0.0]]).width == 1
+
+
+SPHERE = {"first": tt.SphereRows(0.1), "width": 3}
+
+
+def test_networks_are_shown_by_what_they_are():
+    shown = repr(tt.Problem(tt.Gaussian(10), linear([[1.0, 0.0]]), tt.TwoLayer("relu", **SPHERE, tied=True)))
+    assert "student=TwoLayer('relu', tied=True, width=3, first=SphereRows(norm=0.1), second=<array (3, 1)>" in shown
+    assert repr(tt.Mixture("probit", width=2)).startswith("Mixture('probit', degree=3, width=2, first=MixtureRows(")
+    long = tt.WeakRecoveryRows(0.1, toward=tuple(map(tuple, np.eye(100).tolist())))
+    assert len(repr(tt.TwoLayer("relu", first=long, width=100))) < 250
+
+
+def test_networks_with_the_same_content_are_equal():
+    one, two = (tt.TwoLayer("relu", first=[[1.0, 2.0]]) for _ in range(2))
+    assert one == two and hash(one) == hash(two)
+    assert tt.Problem(tt.Gaussian(9), one, two) == tt.Problem(tt.Gaussian(9), two, one)
+    assert tt.TwoLayer("relu", **SPHERE) == tt.TwoLayer(activation="relu", **SPHERE)
+    assert tt.Mixture(width=2) == tt.Mixture(width=2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        tt.TwoLayer("relu", first=[[1.0, 3.0]]),
+        tt.TwoLayer("abs", first=[[1.0, 2.0]]),
+        tt.TwoLayer("relu", first=[[1.0, 2.0]], second=[2.0]),
+        tt.TwoLayer("relu", first=[[1.0, 2.0]], trains=("first",)),
+        tt.TwoLayer("relu", first=[[1.0, 2.0]], tied=True),
+        tt.TwoLayer("relu", first=tt.SphereRows(), width=1),
+        tt.Mixture(width=1),
+        "relu",
+    ],
+    ids=str,
+)
+def test_networks_with_other_content_are_not(other):
+    assert tt.TwoLayer("relu", first=[[1.0, 2.0]]) != other

@@ -28,7 +28,7 @@ def normal(shape, seed=1):
 def test_the_highest_score_is_chosen(router):
     scores = normal((50, 6))
     chosen = np.asarray(router.chosen(scores, drawn((50, 6))))
-    np.testing.assert_array_equal(chosen, np.arange(6) == np.argmax(scores, axis=1)[:, None])
+    np.testing.assert_array_equal(chosen, np.arange(6) == np.argmax(np.asarray(scores), axis=1)[:, None])
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 6])
@@ -118,6 +118,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_input_is_refused_in_one_sentence(case):
     make, words = REFUSED[case]

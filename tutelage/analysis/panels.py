@@ -146,6 +146,6 @@ def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **styl
     return line(x, np.where(np.isfinite(middle), middle, np.nan), label, low=low, high=high, **style)
 
 
-def line(x: ArrayLike, y: ArrayLike, label: str = "", **style) -> Series:
+def line(x: ArrayLike, y: ArrayLike, label: str = "", **style: Any) -> Series:
     """A `Series` from anything array-like."""
     return Series(np.asarray(x, float), np.asarray(y, float), label, **style)

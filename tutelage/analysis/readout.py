@@ -179,7 +179,16 @@ class _Sums:
             raise BadInput(f"ridge: features are dependent and penalty {penalty:g} is too small; raise it.") from None
 
 
-def _chunks(stream, units, first, theta, router, samples, begin, chunk) -> Iterator[tuple[NDArray, NDArray]]:
+def _chunks(
+    stream: Stream,
+    units: Units,
+    first: First,
+    theta: Theta | None,
+    router: Router,
+    samples: int,
+    begin: int,
+    chunk: int,
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Features (sample, expert, unit) without the factor 1/J, and labels."""
     for done in range(0, samples, chunk):
         features, labels = _features(stream, units, first, theta, router, jnp.asarray(begin + done), chunk)

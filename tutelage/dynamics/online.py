@@ -27,18 +27,14 @@ from tutelage.dynamics.equivariance import Layers, check_lawful, vectors, widen,
 from tutelage.dynamics.random import MAX_STEPS, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import begun
-from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.mixture import MixtureOracle
-from tutelage.oracle.population import PopulationOracle, population
-from tutelage.oracle.tied import TiedOracle
+from tutelage.oracle.base import AbstractOracle, Population
+from tutelage.oracle.population import population
 from tutelage.problem.frame import settle
-from tutelage.problem.networks import Weights, host_weights
+from tutelage.problem.networks import Rates, Weights, host_weights
 from tutelage.problem.problem import Problem, Start
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
-
-Sampled = PopulationOracle | TiedOracle | MixtureOracle
 
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
@@ -182,7 +178,7 @@ class OnlineStep(AbstractStep):
     """
 
     step_size: Float[Array, ""]
-    rates: Weights
+    rates: Rates
     noise: Float[Array, ""] | None
     outside: Float[Array, ""] | None
     trains: tuple[str, ...] = eqx.field(static=True)
@@ -203,7 +199,7 @@ class OnlineStep(AbstractStep):
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
-        assert isinstance(oracle, Sampled)
+        assert isinstance(oracle, Population)
         gradient = self._gradient(oracle, moment)
         extra = gradient["first"].shape[1] - moment.weights.first.shape[1] if "first" in gradient else 0
         layers = widened(self._layers(moment.weights), extra)
@@ -218,7 +214,7 @@ class OnlineStep(AbstractStep):
     def _layers(self, weights: Weights) -> Layers:
         return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}
 
-    def _gradient(self, oracle: Sampled, moment: Moment) -> Layers:
+    def _gradient(self, oracle: Population, moment: Moment) -> Layers:
         """The gradient on a fresh batch; that of the incoming weights in the frame's columns, then in new ones."""
         key, clock = moment.carry.key, moment.clock
         inputs = normals(key, clock, _INPUTS, (moment.weights.first.shape[1], self.batch), self.precision)
@@ -234,7 +230,7 @@ class OnlineStep(AbstractStep):
             gradient["second"] = slope / self.batch
         return gradient
 
-    def _sample(self, oracle: Sampled, moment: Moment, inputs: Array) -> tuple[Array, Array | None, Array]:
+    def _sample(self, oracle: Population, moment: Moment, inputs: Array) -> tuple[Array, Array | None, Array]:
         """The coefficients (row, sample) of the samples in the incoming gradient, those of the rows themselves, and the
         outgoing gradient."""
         weights, target = jax.tree.map(self._cast, (moment.weights, oracle.target))

@@ -248,9 +248,9 @@ class Spherical(AbstractDynamics):
 class SphericalStep(AbstractStep):
     """From record to record through the segments of the stream; `end` is the last sample.
 
-    It drives itself. In one compiled loop the experts of a seed would share one core, and the drawing of the next
-    segment could not run beside the learning of this one: with 8 experts of 4 units in 200 dimensions that took 1.8
-    times as long, and results differed in the last bit.
+    It drives itself. Compiled into one loop, the experts of a seed share one core and the next segment is not drawn
+    while this one is learned. Measured in CPU seconds the two are alike (0.83 to 1.05 on runs of 64 segments), but at
+    200 dimensions the last bit differs: the compiler joins the drawing of samples to what uses them.
     """
 
     problem: Clustered

@@ -1,10 +1,14 @@
 """What a dynamics may ask of a loss."""
 
 import abc
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
+
+from tutelage.problem.hidden import AbstractHidden
+from tutelage.problem.networks import Weights
 
 
 class AbstractOracle(eqx.Module):
@@ -33,6 +37,19 @@ class AbstractOracle(eqx.Module):
         """Whether so much of this loss or gradient has cancelled that the careful form should be asked."""
         del weights, loss, gradient
         return jnp.array(False)
+
+
+@runtime_checkable
+class Population(Protocol):
+    """A loss over inputs that can be drawn; what online SGD asks for."""
+
+    @property
+    def target(self) -> Weights:
+        """The teacher's weights."""
+
+    @property
+    def sides(self) -> tuple[AbstractHidden, AbstractHidden]:
+        """What the student's units and the teacher's compute on samples."""
 
 
 def assemble(

@@ -1,15 +1,18 @@
 """A dearer computation, made only where it is needed; in a batch, only when some member needs it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool
 
+Value = TypeVar("Value")
+"""An array, or a tree of them."""
 
-def compute_where(needed: Bool[Array, "..."], dear: Callable[..., Any], cheap: Any, *args: Any) -> Any:
+
+def compute_where(needed: Bool[Array, "..."], dear: Callable[..., Value], cheap: Value, *args: object) -> Value:
     """`dear(*args)` where `needed`, else the value `cheap`.
 
     Under `jax.vmap` a `lax.cond` computes both sides for every member. Here `dear` runs, for the whole batch, only in
@@ -42,7 +45,8 @@ def compute_where(needed: Bool[Array, "..."], dear: Callable[..., Any], cheap: A
         result = compute_where(needed, jax.vmap(dear, in_axes=axes), cheap, *args)
         return result, jax.tree.map(lambda _: True, result)
 
-    return choose(needed, cheap, args)
+    chosen: Value = choose(needed, cheap, args)
+    return chosen
 
 
 def _like(mask: Array, leaf: Array) -> Array:

@@ -14,12 +14,14 @@ from jaxtyping import Array, Float
 
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.shifted import shifted
+from tutelage.problem.atoms import along_last
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.hermite import moved
 from tutelage.problem.trees import flatten, unflatten
 from tutelage.problem.units import Units
 
-Overlaps = Float[Array, "*batch unit row"]
+Overlaps = Float[Array, "*#batch #unit row"]
+"""They may be the same for several units, or for several experts."""
 
 
 class Field(NamedTuple):
@@ -91,9 +93,10 @@ class ClusterOracle(AbstractOracle):
 
         They need not add up to 1.
         """
-        return eqx.tree_at(lambda oracle: oracle.weights, self, jnp.asarray(weights, float))
+        other: ClusterOracle = eqx.tree_at(lambda oracle: oracle.weights, self, jnp.asarray(weights, float))
+        return other
 
-    def coefficients(self, units: Units, overlaps: Overlaps, count: int) -> Float[Array, "*batch unit cluster count"]:
+    def coefficients(self, units: Units, overlaps: Overlaps, count: int) -> Float[Array, "*#batch #unit cluster count"]:
         """`alpha_i(bias + radius nu_c)` for each cluster."""
         nu = overlaps[..., self.count + 1 :]
         return jnp.stack([shifted(units, self.radius * nu[..., c], count) for c in range(self.count)], axis=-2)
@@ -104,28 +107,29 @@ class ClusterOracle(AbstractOracle):
         alpha = self.coefficients(units, overlaps, orders + 1)
         kappa, xi = overlaps[..., : self.count], overlaps[..., self.count]
         own, common = _powers(kappa, orders), _powers(xi, orders)[..., None, :]
-        i = np.arange(orders)
-        level = self.local * own + self.shared * common  # Q_{c,i}
-        own_slope, common_slope = (jnp.roll(table, 1, -1) * (i > 0) for table in (own, common))  # kappa^(i-1)
+        i = along_last(np.arange(float(orders)), alpha.ndim)
+        local, shared = (along_last(table, alpha.ndim) for table in (self.local, self.shared))
+        level = local * own + shared * common  # Q_{c,i}
+        own_slope, common_slope = (jnp.roll(table, 1, -1) * (1.0 * (i > 0)) for table in (own, common))  # kappa^(i-1)
         here, above = alpha[..., :orders], alpha[..., 1:] * np.sqrt(i + 1)
         below = jnp.roll(here, 1, -1) * np.sqrt(i)
-        weight = self.weights
+        weight = along_last(self.weights, alpha.ndim - 1)
 
         def total(table: Array) -> Array:
             return weight * jnp.sum(table, axis=-1)  # by cluster
 
         force = jnp.concatenate(
             [
-                total(here * i * self.local * own_slope),
-                jnp.sum(total(here * i * self.shared * common_slope), axis=-1, keepdims=True),
+                total(here * i * local * own_slope),
+                jnp.sum(total(here * i * shared * common_slope), axis=-1, keepdims=True),
                 self.radius * total(above * level),
             ],
             axis=-1,
         )
         router = jnp.concatenate(
             [
-                total(below * self.local * own_slope),
-                jnp.sum(total(below * self.shared * common_slope), axis=-1, keepdims=True),
+                total(below * local * own_slope),
+                jnp.sum(total(below * shared * common_slope), axis=-1, keepdims=True),
                 self.radius * total(here * level),
                 jnp.sum(total(above * level), axis=-1, keepdims=True),
             ],
@@ -133,14 +137,16 @@ class ClusterOracle(AbstractOracle):
         )
         return Field(jnp.sum(total(here * level), axis=-1), force, router)
 
-    def rates(self, units: Units, overlaps: Overlaps, order: int) -> Float[Array, "*batch unit task"]:
+    def rates(self, units: Units, overlaps: Overlaps, order: int) -> Float[Array, "*#batch #unit task"]:
         """How fast small overlaps with the tasks grow by one order: `d|o_i|/dt = k rate_i |o_i|^(k-1)`, for even k.
 
         `p_c alpha_k(b + mu_c) beta_ck` for the local tasks; then, for the shared one, `sum_c p_c s_c alpha_k gamma_k`.
         """
-        alpha = self.coefficients(units, overlaps, order + 1)[..., order] * self.weights
-        shared = jnp.sum(alpha * self.shared[:, order], axis=-1, keepdims=True)
-        return jnp.concatenate([alpha * self.local[:, order], shared], axis=-1)
+        alpha = self.coefficients(units, overlaps, order + 1)[..., order]
+        tables = (self.weights, self.local[:, order], self.shared[:, order])
+        weights, local, shared = (along_last(table, alpha.ndim) for table in tables)
+        alpha = alpha * weights
+        return jnp.concatenate([alpha * local, jnp.sum(alpha * shared, axis=-1, keepdims=True)], axis=-1)
 
     def loss(self, weights: NeuronWeights) -> Float[Array, ""]:
         return -jnp.sum(self.field(weights.units, weights.overlaps).correlation)
@@ -150,7 +156,8 @@ class ClusterOracle(AbstractOracle):
         return NeuronWeights(-self.turning(weights.units, weights.overlaps), still)
 
     def hessian(self, weights: NeuronWeights) -> Float[Array, "parameters parameters"]:
-        return jax.jacfwd(lambda y: flatten(self.gradient(unflatten(y, weights))))(flatten(weights))
+        slope = lambda y: flatten(self.gradient(unflatten(y, weights)))  # noqa: E731
+        return jnp.asarray(jax.jacfwd(slope)(flatten(weights)))
 
     def turning(self, units: Units, overlaps: Overlaps) -> Overlaps:
         """How the overlaps move when the units climb their correlation on the sphere: `S p - o (o.p)`."""

@@ -31,7 +31,7 @@ def outer_sums(
     The products of the high halves are exact and are summed by halving, with the rounding error of every level kept;
     the other products are 2^-24 of those, and plain sums serve.
     """
-    (lh, ll), (rh, rl) = split(left[..., None]), split(right[:, None, :])
+    (lh, ll), (rh, rl) = split(left[..., None]), split(right[None, :, None, :])
     return _halved(lh * rh, jnp.sum(lh * rl + ll * (rh + rl), axis=1))
 
 
@@ -42,7 +42,7 @@ def finer_outer_sums(
 
     Products with one high half are exact too (24 bits by 29), and are summed with the others.
     """
-    (lh, ll), (rh, rl) = split(left[..., None]), split(right[:, None, :])
+    (lh, ll), (rh, rl) = split(left[..., None]), split(right[None, :, None, :])
     return _halved(jnp.concatenate([lh * rh, lh * rl, ll * rh], axis=1), jnp.sum(ll * rl, axis=1))
 
 

@@ -1,22 +1,28 @@
 """The loss on a fixed data set, used again at every step."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.mixture import EmpiricalMixture
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.frame import stream
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights
 from tutelage.problem.problem import Problem
+
+Inputs = Float[Array, "sample frame"]
+Labels = Float[Array, "sample output"]
+Total = TypeVar("Total", Array, Weights)
 
 BLOCK = 2**14
 """Samples at once: 13 MB for each table of a hundred units."""
@@ -39,7 +45,7 @@ class EmpiricalOracle(AbstractOracle):
     y: Float[Array, "sample output"]
     accuracy: str = eqx.field(static=True)
 
-    def __init__(self, *, student: Any, x: Any, y: Any):
+    def __init__(self, *, student: Spec, x: ArrayLike, y: ArrayLike):
         self.student = activation(student)
         self.x, self.y = jnp.asarray(x, float), jnp.asarray(y, float)
         if self.y.ndim == 1:
@@ -51,19 +57,22 @@ class EmpiricalOracle(AbstractOracle):
             )
         self.accuracy = "exact on its data set, to rounding"
 
-    def _forward(self, weights: Weights):
+    def _forward(
+        self, weights: Weights
+    ) -> tuple[Float[Array, "sample unit"], Float[Array, "sample unit"], Float[Array, "sample output"]]:
+        """What units see, what they say, and by how much the output is off."""
         pre = self.x @ weights.first.T
         hidden = self.student(pre)
         return pre, hidden, hidden @ weights.second - self.y
 
     def loss(self, weights: Weights) -> Float[Array, ""]:
-        def part(x, y):
+        def part(x: Inputs, y: Labels) -> Float[Array, ""]:
             return jnp.sum((weights.second.T @ self.student(weights.first @ x.T) - y.T) ** 2)
 
         return 0.5 * self._over_blocks(part) / len(self.x)
 
     def gradient(self, weights: Weights) -> Weights:
-        def part(x, y):
+        def part(x: Inputs, y: Labels) -> Weights:
             # Samples along the last axis: elementwise work is then on long rows.
             pre = weights.first @ x.T
             hidden = self.student(pre)
@@ -71,20 +80,23 @@ class EmpiricalOracle(AbstractOracle):
             back = self.student.derivative(pre) * (weights.second @ residual)
             return Weights(back @ x, hidden @ residual.T)
 
-        return jax.tree.map(lambda total: total / len(self.x), self._over_blocks(part))
+        total = self._over_blocks(part)
+        return Weights(total.first / len(self.x), total.second / len(self.x))
 
-    def _over_blocks(self, part: Callable[[Array, Array], Any]) -> Any:
+    def _over_blocks(self, part: Callable[[Array, Array], Total]) -> Total:
         """The sum of `part` over blocks of samples, so that a million of them need no more memory than one block."""
         whole = len(self.x) // BLOCK
         if whole == 0:
             return part(self.x, self.y)
 
-        def add(number, total):
-            block = (jax.lax.dynamic_slice_in_dim(array, number * BLOCK, BLOCK) for array in (self.x, self.y))
-            return jax.tree.map(jnp.add, total, part(*block))
+        def add(number: Int[Array, ""], total: Total) -> Total:
+            x, y = (jax.lax.dynamic_slice_in_dim(array, number * BLOCK, BLOCK) for array in (self.x, self.y))
+            both: Total = jax.tree.map(jnp.add, total, part(x, y))
+            return both
 
         start = part(self.x[whole * BLOCK :], self.y[whole * BLOCK :])
-        return jax.lax.fori_loop(0, whole, add, start)
+        summed: Total = jax.lax.fori_loop(0, whole, add, start)
+        return summed
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         x, out, size = self.x, weights.second, len(self.x)
@@ -102,7 +114,7 @@ class EmpiricalOracle(AbstractOracle):
         return assemble(outer, between, inner)
 
 
-def empirical(problem: Problem, x: Any, y: Any) -> EmpiricalOracle | TiedOracle | EmpiricalMixture:
+def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> EmpiricalOracle | TiedOracle | EmpiricalMixture:
     """The oracle of a problem's student on given examples."""
     student = problem.student
     if isinstance(student, Mixture):
@@ -116,6 +128,7 @@ def draw(problem: Problem, target: Weights, samples: int, seed: int) -> Abstract
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))
-    clean = problem.teacher.hidden(jnp.asarray(target.first), jnp.asarray(target.first @ x.T)).T @ target.second
+    seen = jnp.asarray(np.asarray(target.first) @ x.T)
+    clean = problem.teacher.hidden(target.first, seen).T @ target.second
     y = clean + problem.noise * random.standard_normal(clean.shape)
     return empirical(problem, x, y)

@@ -74,11 +74,11 @@ def square_chords(sign: Float[Array, "p q"], u: Float[Array, "p n"], v: Float[Ar
     return total
 
 
-def _arcsin_over_argument() -> np.ndarray:
+def _arcsin_over_argument() -> Float[np.ndarray, " power"]:
     """`arcsin(h)/h` as a polynomial of degree 19 in `4 h^2 - 1`, `h^2 <= 1/2`: relative error below 5e-16."""
     chebyshev = np.polynomial.chebyshev
 
-    def f(x: Any) -> Any:
+    def f(x: Any) -> Any:  # NumPy takes it for a function of one number
         h = np.sqrt((x + 1) / 4)
         return np.arcsin(h) / h
 

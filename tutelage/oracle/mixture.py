@@ -106,12 +106,13 @@ class MixtureOracle(AbstractOracle):
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         # The gradient is a finite sum of products, which forward differentiation goes through without loss; by Price
         # each derivative is a moment of the next order again.
-        return jax.jacfwd(lambda y: flatten(self.gradient(unflatten(y, weights))))(flatten(weights))
+        curvature: Array = jax.jacfwd(lambda y: flatten(self.gradient(unflatten(y, weights))))(flatten(weights))
+        return curvature
 
 
 def _tangential(pull: Float[Array, "row frame"], first: Float[Array, "row frame"]) -> Float[Array, "row frame"]:
     """From derivatives in unit vectors to those in vectors of any length (Eq. 10 of the soft-routed paper)."""
-    norm = jnp.linalg.norm(first, axis=1, keepdims=True)
+    norm: Array = jnp.linalg.norm(first, axis=1, keepdims=True)
     axis = first / norm
     return (pull - jnp.sum(pull * axis, axis=1, keepdims=True) * axis) / norm
 
@@ -133,7 +134,9 @@ class EmpiricalMixture(AbstractOracle):
         return 0.5 * jnp.sum((hidden.T @ weights.second - self.y) ** 2) / len(self.x)
 
     def gradient(self, weights: Weights) -> Weights:
-        return jax.grad(self.loss)(weights)
+        gradient: Weights = jax.grad(self.loss)(weights)
+        return gradient
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
-        return jax.hessian(lambda y: self.loss(unflatten(y, weights)))(flatten(weights))
+        curvature: Array = jax.hessian(lambda y: self.loss(unflatten(y, weights)))(flatten(weights))
+        return curvature

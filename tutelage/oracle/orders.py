@@ -62,7 +62,8 @@ def order_gradients(
     def losses(w: Weights) -> Float[Array, " order"]:
         return order_losses(student, teacher, untied(w) if tied else w, target, count)
 
-    return jax.jacrev(losses)(weights)
+    gradients: Weights = jax.jacrev(losses)(weights)
+    return gradients
 
 
 def _coefficients(activation: Activation, norm: Float[Array, " unit"], count: int) -> Float[Array, "unit order"]:

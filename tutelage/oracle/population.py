@@ -1,7 +1,6 @@
 """The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
 
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,11 +9,12 @@ from jaxtyping import Array, Bool, Float
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
 from tutelage.oracle.kernels import kernel
+from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.stable.linear_teacher import Lines
 from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.hidden import PlainHidden
 from tutelage.problem.mixture import Mixture
@@ -47,7 +47,7 @@ class PopulationOracle(AbstractOracle):
     accuracy: str = eqx.field(static=True)
     careful: bool = eqx.field(static=True)
 
-    def __init__(self, *, student: Any, teacher: Any, target: Weights, careful: bool = True):
+    def __init__(self, *, student: Spec, teacher: Spec, target: Weights, careful: bool = True):
         self.student, self.teacher = activation(student), activation(teacher)
         self.target, self.careful = target, careful
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
@@ -78,7 +78,9 @@ class PopulationOracle(AbstractOracle):
         assert student is not None and teacher is not None
         return Lines(weights, student, self.target, teacher.linear)
 
-    def _partners(self, weights: Weights) -> list[tuple[Any, Any, Any]]:
+    def _partners(
+        self, weights: Weights
+    ) -> list[tuple[AbstractKernel, Float[Array, "unit frame"], Float[Array, "unit output"]]]:
         """(kernel, rows, signed outgoing weights) of all units a student meets; one group if activations agree."""
         if self.student == self.teacher:
             rows = jnp.concatenate([weights.first, self.target.first])
@@ -147,8 +149,8 @@ class PopulationOracle(AbstractOracle):
     def _plain_gradient(self, weights: Weights) -> Weights:
         first, out = weights.first, weights.second
         partners = self._partners(weights)
-        in_first = sum(k.pull(out @ s.T, first, rows) for k, rows, s in partners)
-        in_second = sum(k.value(first, rows) @ s for k, rows, s in partners)
+        in_first = sum((k.pull(out @ s.T, first, rows) for k, rows, s in partners), jnp.zeros(()))
+        in_second = sum((k.value(first, rows) @ s for k, rows, s in partners), jnp.zeros(()))
         return Weights(in_first, in_second)
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:

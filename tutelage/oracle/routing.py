@@ -31,7 +31,7 @@ def entropy_of(shares: ArrayLike) -> NDArray[np.float64]:
     ```
     """
     p = np.asarray(shares, float)
-    return np.sum(-p * np.log(np.where(p > 0, p, 1.0)), axis=-1) + 0.0
+    return np.asarray(np.sum(-p * np.log(np.where(p > 0, p, 1.0)), axis=-1) + 0.0)
 
 
 def passing(theta: ArrayLike, inputs: Clusters, level: float = 0.0) -> Numbers:
@@ -87,7 +87,7 @@ def expected_router(problem: Clustered, units: Units, first: ArrayLike, *, step:
     frame = np.pad(frame, ((0, 0), (0, rows.shape[-1] - frame.shape[1])))
     field = np.asarray(_router(ClusterOracle(problem), units, jnp.asarray(rows @ frame.T)))
     pull = np.mean(field[..., :-1] @ frame + field[..., -1:] * rows, axis=1)
-    return step / len(rows) ** 2 * (pull - pull.mean(axis=0))
+    return np.asarray(step / len(rows) ** 2 * (pull - pull.mean(axis=0)))
 
 
 def population_along(problem: Clustered, units: Units, overlaps: ArrayLike, *, step: float = 1.0) -> Numbers:
@@ -99,7 +99,7 @@ def population_along(problem: Clustered, units: Units, overlaps: ArrayLike, *, s
     oracle = ClusterOracle(problem)
     field = np.asarray(_router(oracle, units, jnp.asarray(seen)))
     pull = np.mean(field[..., :-1] @ np.asarray(oracle.gram) + field[..., -1:] * seen, axis=1)
-    return step / len(seen) ** 2 * (pull - pull.mean(axis=0))
+    return np.asarray(step / len(seen) ** 2 * (pull - pull.mean(axis=0)))
 
 
 @eqx.filter_jit

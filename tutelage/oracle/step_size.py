@@ -69,7 +69,7 @@ def _in_cluster(problem: Clustered, units: Units, overlaps: Numbers, cluster: in
     slope = np.moveaxis(np.asarray(units.slope(jnp.moveaxis(jnp.asarray(argument - bias), -1, 0))), 0, -1)
     series = np.moveaxis(_squared_label(problem, cluster, overlaps), -1, 0)
     square = hermeval(standard, series[..., None] / normalised(len(series))[:, *(None,) * standard.ndim], tensor=False)
-    return np.sum(density * slope**2 * square, axis=-1)
+    return np.asarray(np.sum(density * slope**2 * square, axis=-1))
 
 
 def _squared_label(problem: Clustered, cluster: int, overlaps: Numbers) -> Numbers:
@@ -89,7 +89,8 @@ def _squared_label(problem: Clustered, cluster: int, overlaps: Numbers) -> Numbe
     label = hermeval(z[..., 0, :, :], np.asarray(teacher.local)[cluster] / scale)
     label = label + teacher.interference[cluster] * hermeval(z[..., 1, :, :], np.asarray(teacher.shared) / scale)
     square = label**2 @ np.outer(weights, weights).ravel() + problem.noise**2
-    return (square * wide_weights) @ (hermevander(wide, 2 * teacher.orders - 2) / normalised(2 * teacher.orders - 1))
+    table = hermevander(wide, 2 * teacher.orders - 2) / normalised(2 * teacher.orders - 1)
+    return np.asarray((square * wide_weights) @ table)
 
 
 def _normal_nodes(count: int) -> tuple[Numbers, Numbers]:
@@ -119,7 +120,7 @@ class Balance:
     @property
     def _weights(self) -> Numbers:
         weights = self.problem.inputs.weights if self.served is None else np.asarray(self.served, float)
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
     def _signed(self, kappa: Numbers) -> Numbers:
         """The population gradient of the alignment."""
@@ -127,7 +128,7 @@ class Balance:
 
     def _overlaps(self, kappa: Numbers) -> Numbers:
         row = (self.problem.frame @ self.problem.frame.T)[self.task]
-        return kappa[..., None] * row
+        return np.asarray(kappa[..., None] * row)
 
     @cached_property
     def _sign(self) -> Numbers:
@@ -136,11 +137,11 @@ class Balance:
         return np.where(ahead >= -back, 1.0, -1.0)
 
     def _at(self, kappa: ArrayLike) -> Numbers:
-        return self._sign * np.asarray(kappa, float)
+        return np.asarray(self._sign * np.asarray(kappa, float))
 
     def drift(self, kappa: ArrayLike) -> Numbers:
         """`D`: how the population gradient changes the size of the alignment."""
-        return self._sign * self._signed(self._at(kappa))
+        return np.asarray(self._sign * self._signed(self._at(kappa)))
 
     def noise(self, kappa: ArrayLike) -> Numbers:
         """`N`."""

@@ -1,12 +1,10 @@
 """Any loss of a two-layer network, as one of a network whose outgoing weights are tied to the incoming norms."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from tutelage.oracle.base import AbstractOracle, assemble
+from tutelage.oracle.base import AbstractOracle, Population, assemble
 from tutelage.oracle.geometry import over, rows
 from tutelage.problem.hidden import AbstractHidden, PlainHidden, TiedHidden
 from tutelage.problem.networks import Weights, untied
@@ -52,7 +50,7 @@ class TiedOracle(AbstractOracle):
         jacobian = _jacobian(weights)
         turned = jacobian.T @ self.plain.hessian(wide) @ jacobian
         # What is left is the curvature of |w| itself, weighted by the slope in the outgoing weights.
-        spread = jnp.eye(weights.first.shape[1]) - own.unit[:, :, None] * own.unit[:, None, :]
+        spread = jnp.eye(weights.first.shape[1])[None] - own.unit[:, :, None] * own.unit[:, None, :]
         pull = jnp.sum(weights.second * slope, axis=1)
         bend = over(pull, own.norm)[:, None, None] * spread
         inner = jnp.einsum("lm,lab->lamb", jnp.eye(units), bend)
@@ -64,8 +62,6 @@ class TiedOracle(AbstractOracle):
 
     def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
         return self.plain.strained(untied(weights), loss, gradient)
-
-    # Online SGD asks a population loss for these two.
 
     @property
     def target(self) -> Weights:
@@ -80,7 +76,8 @@ class TiedOracle(AbstractOracle):
         return TiedHidden(student.activation), teacher
 
     @property
-    def _sampled(self) -> Any:
+    def _sampled(self) -> Population:
+        assert isinstance(self.plain, Population)
         return self.plain
 
 

@@ -126,6 +126,9 @@ class Paper:
     diagrams: Sequence[Diagram] = ()
     aliases: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Paper({self.name!r})"
+
     @property
     def settings(self) -> type[Settings]:
         """The model of its settings."""
@@ -222,6 +225,11 @@ class Experiment:
 
     paper: Paper
     settings: Settings
+
+    def __repr__(self) -> str:
+        """As it was asked for, with the settings that are not the paper's own."""
+        changed = self.settings.model_dump(exclude_defaults=True)
+        return f"{self.paper.name}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     @property
     def problem(self) -> AbstractProblem:

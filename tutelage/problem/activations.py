@@ -16,6 +16,9 @@ from jaxtyping import Array, ArrayLike, Float
 from tutelage._errors import BadInput, unknown
 from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Smooth
 
+Function = Callable[[Array], Array]
+"""Of one number, traced by JAX."""
+
 
 class HermiteCoefficients(NamedTuple):
     """`values[k] = E[s(scale z) He_k(z)] / sqrt(k!)`, each right to within `error`."""
@@ -39,7 +42,7 @@ class Activation(eqx.Module):
     name: str = eqx.field(static=True)
     atoms: tuple[Atom, ...]
     kinks: tuple[float, ...] = eqx.field(static=True, default=())
-    direct: Callable[[Array], Array] | None = eqx.field(static=True, default=None)  # the same, quicker on samples
+    direct: Function | None = eqx.field(static=True, default=None)  # the same, quicker on samples
 
     def __call__(self, z: ArrayLike) -> Array:
         return self._sum(z, 0)
@@ -81,7 +84,7 @@ class Activation(eqx.Module):
         return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
 
 
-def _differentiated(fn: Callable[[Array], Array], order: int) -> Callable[[Array], Array]:
+def _differentiated(fn: Function, order: int) -> Function:
     """The derivative of a function that acts entry by entry."""
     if order == 0:
         return fn
@@ -134,7 +137,7 @@ def leaky_relu(slope: float) -> Activation:
     return Activation(f"leaky_relu({slope})", (PiecewiseLinear((1 + slope) / 2, (1 - slope) / 2),), (0.0,))
 
 
-def from_callable(fn: Callable, name: str | None = None, kinks: Sequence[float] = ()) -> Activation:
+def from_callable(fn: Function, name: str | None = None, kinks: Sequence[float] = ()) -> Activation:
     """An activation from a function of one number that JAX can trace; `kinks` are the points where its slope jumps.
 
     A kink at 0 goes into closed form. With kinks elsewhere values and gradients are offered, Hessians are not.
@@ -161,7 +164,7 @@ def from_callable(fn: Callable, name: str | None = None, kinks: Sequence[float] 
 
 
 @functools.cache
-def _as_scalar_function(fn: Callable, name: str) -> Callable:
+def _as_scalar_function(fn: Function, name: str) -> Function:
     # Cached, so that the same function gives an equal activation and compiled code is reused.
     def scalar(z: Array) -> Array:
         return jnp.asarray(fn(z), dtype=float)
@@ -176,14 +179,14 @@ def _as_scalar_function(fn: Callable, name: str) -> Callable:
     return scalar
 
 
-def _one_sided(fn: Callable, point: float, side: int) -> float:
+def _one_sided(fn: Function, point: float, side: int) -> float:
     """The limit of `fn` at `point` from one side, by cubic extrapolation: right to 6e-14 of the fourth derivative."""
     step = side * max(1.0, abs(point)) / 2048
     values = jax.vmap(fn)(point + step * jnp.arange(1.0, 5.0))
     return float(values @ jnp.array([4.0, -6.0, 4.0, -1.0]))
 
 
-def _refuse_jumps(fn: Callable, name: str, kinks: tuple[float, ...]) -> None:
+def _refuse_jumps(fn: Function, name: str, kinks: tuple[float, ...]) -> None:
     if (place := _find_jump(jax.jit(jax.vmap(fn)))) is not None:
         raise BadInput(f"The activation {name!r} jumps near {place:.6g}; only continuous functions can be used.")
     if (place := _find_jump(jax.jit(jax.vmap(jax.grad(fn))), kinks)) is not None:
@@ -192,7 +195,7 @@ def _refuse_jumps(fn: Callable, name: str, kinks: tuple[float, ...]) -> None:
         )
 
 
-def _find_jump(values: Callable, known: tuple[float, ...] = ()) -> float | None:
+def _find_jump(values: Function, known: tuple[float, ...] = ()) -> float | None:
     """A point of [-8, 8] where a function seems to jump: the steepest cells of a grid, halved 40 times."""
     grid = np.linspace(-8, 8, 1024)
     low, high = grid[:-1], grid[1:]
@@ -213,16 +216,16 @@ def _find_jump(values: Callable, known: tuple[float, ...] = ()) -> float | None:
     return float(high[np.argmax(rise)]) if np.any(found) else None
 
 
-def _kolmogorov_density(x: np.ndarray) -> np.ndarray:
+def _kolmogorov_density(x: Float[np.ndarray, " node"]) -> Float[np.ndarray, " node"]:
     """The density of the Kolmogorov distribution, by whichever of its two series converges at once."""
     k = np.arange(1, 12)[:, None]
     far = 8 * x * np.sum((-1.0) ** (k - 1) * k**2 * np.exp(-2 * k**2 * x**2), axis=0)
     odd = ((2 * k - 1) * math.pi) ** 2
     near = math.sqrt(2 * math.pi) * np.sum((odd / (4 * x**4) - 1 / x**2) * np.exp(-odd / (8 * x**2)), axis=0)
-    return np.where(x > 1, far, near)
+    return np.asarray(np.where(x > 1, far, near))
 
 
-def _logistic_mixture() -> tuple[np.ndarray, np.ndarray]:
+def _logistic_mixture() -> tuple[Float[np.ndarray, " node"], Float[np.ndarray, " node"]]:
     """Weights and slopes with `sigmoid(x) = 1/2 + 1/2 sum_q w_q erf(b_q x)`, right to 2e-16 for every x.
 
     The logistic law is a normal law of random width: `sigmoid(x) = E[Phi(x / 2L)]` with `L` of the Kolmogorov
@@ -256,7 +259,11 @@ _NAMED = {s.name: s for s in (relu, absolute, half_absolute, linear, erf, sigmoi
 _HERMITE_NAMES = [f"he{k}" for k in range(13)]
 
 
-def activation(spec: str | Activation | Callable) -> Activation:
+Spec = str | Activation | Function
+"""What an activation can be given as: see `activation`."""
+
+
+def activation(spec: Spec) -> Activation:
     """The activation of that name, or made from that function; an `Activation` is returned as it is.
 
     ```python

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from jax.scipy.special import erf as _erf
 from jaxtyping import Array, Float
 
 AnyArray = Array | np.ndarray
+AnyArrayT = TypeVar("AnyArrayT", Array, np.ndarray)
 Scales = Float[Array, "*rows"]
 Table = Float[Array, "*rows count"]
 
@@ -86,8 +87,8 @@ class PiecewiseLinear(Atom):
 
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
         r = scale[..., None]
-        k = np.arange(count)
-        bent = self.kink * absolute_coefficients(count)
+        k = along_last(np.arange(count), r.ndim)
+        bent = self.kink * along_last(absolute_coefficients(count), r.ndim)
         unit = bent + self.linear * (k == 1)
         one = jnp.ones_like(r)
         # At r = 0 the last three do not exist; the kernel marks that itself, so any finite number will do here.
@@ -107,7 +108,7 @@ class PiecewiseLinear(Atom):
 
 
 @functools.cache
-def absolute_coefficients(count: int) -> np.ndarray:
+def absolute_coefficients(count: int) -> Float[np.ndarray, " count"]:
     """Normalised Hermite coefficients of `|z|`: `sqrt(2/pi)`, 0, and on by `a_{k+2} = a_k (1-k)/sqrt((k+1)(k+2))`."""
     values = np.zeros(count)
     values[:1] = math.sqrt(2 / math.pi)
@@ -127,7 +128,7 @@ class Polynomial(Atom):
 
     def derivative(self, z: Array, order: int = 0) -> Array:
         values = np.polynomial.polynomial.polyder(np.array(self.coefficients), order)
-        return jnp.polyval(jnp.asarray(values[::-1]), z)
+        return jnp.polyval(jnp.asarray(values[::-1]), jnp.asarray(z, float))
 
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
         table = _monomial_table(self.coefficients, count)  # [k, m]: the part of A_k that goes with r^m
@@ -155,7 +156,7 @@ class Polynomial(Atom):
 
 
 @functools.cache
-def _monomial_table(coefficients: tuple[float, ...], count: int) -> np.ndarray:
+def _monomial_table(coefficients: tuple[float, ...], count: int) -> Float[np.ndarray, "count power"]:
     """`table[k, m] = coefficients[m] E[z^m h_k(z)]`, with `E[z^m He_k] = m! / (2^j j!)`, `j = (m - k)/2`."""
     table = np.zeros((count, len(coefficients)))
     for m, value in enumerate(coefficients):
@@ -177,28 +178,29 @@ class ErfMixture(Atom):
 
     def derivative(self, z: Array, order: int = 0) -> Array:
         w, b = np.array(self.weights), np.array(self.slopes)
-        x = b * jnp.asarray(z)[..., None]
+        z = jnp.asarray(z, float)[..., None]
+        x = along_last(b, z.ndim) * z
         if order == 0:
-            return _erf(x) @ w
+            return jnp.asarray(_erf(x) @ w)
         bell = 2 / math.sqrt(math.pi) * jnp.exp(-(x**2))
-        return bell @ (w * b) if order == 1 else (-2 * x * bell) @ (w * b**2)
+        return jnp.asarray(bell @ (w * b) if order == 1 else (-2 * x * bell) @ (w * b**2))
 
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
         # One node: A_k = c_k u^k, u = b r / sqrt(1 + 2 b^2 r^2), k odd. Each derivative is written with v = u / r and
         # shrink = 1 - 2 u^2 = 1 / (1 + 2 b^2 r^2), so that nothing cancels at large scales or divides by r.
-        w, b = np.array(self.weights)[:, None], np.array(self.slopes)[:, None]
-        k = np.arange(count)
-        c = erf_coefficients(count)
         r = scale[..., None, None]
+        w, b = (along_last(np.array(part)[:, None], r.ndim) for part in (self.weights, self.slopes))
+        k = along_last(np.arange(float(count)), r.ndim)
+        c = along_last(erf_coefficients(count), r.ndim)
         shrink = 1 / (1 + 2 * (b * r) ** 2)
         v = b * jnp.sqrt(shrink)
         u = v * r
         once = c * u ** np.maximum(k - 1, 0) * v
-        twice = c * u ** np.maximum(k - 2, 0) * v**2 * (k >= 2)
+        twice = c * (k >= 2) * u ** np.maximum(k - 2, 0) * v**2
         tail = 2 * c * u**k * v**2
 
         def total(x: Array) -> Array:
-            return (w * x).sum(-2)
+            return jnp.sum(w * x, axis=-2)
 
         return ScaleJet(
             value=total(once * r),
@@ -211,14 +213,14 @@ class ErfMixture(Atom):
         )
 
     def second_moment(self, scale: Scales) -> Scales:
-        w, x = np.array(self.weights), np.array(self.slopes) * scale[..., None]
+        w, x = np.array(self.weights), along_last(np.array(self.slopes), scale.ndim + 1) * scale[..., None]
         spread = jnp.sqrt(1 + 2 * x**2)
         angle = jnp.arcsin(2 * x[..., :, None] * x[..., None, :] / (spread[..., :, None] * spread[..., None, :]))
         return 2 / math.pi * jnp.einsum("...ij,i,j->...", angle, w, w)
 
 
 @functools.cache
-def erf_coefficients(count: int) -> np.ndarray:
+def erf_coefficients(count: int) -> Float[np.ndarray, " count"]:
     """`c_k` with `E[erf(b r z) h_k] = c_k (b r)^k (1 + 2 b^2 r^2)^(-k/2)` for odd k: `c_1 = 2/sqrt(pi)`, ..."""
     values = np.zeros(count)
     if count > 1:
@@ -234,7 +236,7 @@ class Smooth(Atom):
     `kinks` are points other than 0 where the slope jumps, by `jumps`; the quadrature is split there.
     """
 
-    fn: Callable = eqx.field(static=True)
+    fn: Callable[[Array], Array] = eqx.field(static=True)
     kink_removed: float = eqx.field(static=True, default=0.0)
     kinks: tuple[float, ...] = eqx.field(static=True, default=())
     jumps: tuple[float, ...] = eqx.field(static=True, default=())
@@ -256,18 +258,18 @@ class Smooth(Atom):
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
         r = scale[..., None]
         z, weight = self._rule(scale)
-        first = weight * self.derivative(r * z, 1)
+        first = self.derivative(r * z, 1) * weight
         spots, bends = self._bends(scale, z, weight)
-        k = np.arange(count)
+        k = along_last(np.arange(float(count)), r.ndim)
         s_prime, s_second = project(first, z, count), project(bends, spots, count)
         over_twice = _delay(s_second, 2) / np.sqrt(np.maximum(k * (k - 1), 1))
         return ScaleJet(
-            value=project(weight * self.derivative(r * z), z, count),
+            value=project(self.derivative(r * z) * weight, z, count),
             slope=project(first * z, z, count),
             second=project(bends * spots**2, spots, count),
             over=_delay(s_prime, 1) / np.sqrt(np.maximum(k, 1)),
             over_twice=over_twice,
-            turn=(s_second + (k - 1) * over_twice) * (k >= 1),
+            turn=(s_second + (k - 1) * over_twice) * (1.0 * (k >= 1)),
             lift=s_second,
         )
 
@@ -275,28 +277,30 @@ class Smooth(Atom):
         z, weight = self._rule(scale)
         return jnp.sum(weight * self.derivative(scale[..., None] * z) ** 2, axis=-1)
 
-    def _rule(self, scale: Scales) -> tuple[Any, Any]:
+    def _rule(self, scale: Scales) -> tuple[AnyArray, AnyArray]:
         """Nodes and weights for `E[f(z)]`, split where `scale z` is at a kink."""
         if not self.kinks:
-            return _gaussian_rule(np, _PANELS, self.nodes)
+            return _gaussian_rule(np, along_last(_PANELS, scale.ndim + 1), self.nodes)
         panels = jnp.broadcast_to(_PANELS, (*scale.shape, len(_PANELS)))
         edges = jnp.sort(jnp.concatenate([panels, self._kinks_at(scale)], axis=-1), axis=-1)
         return _gaussian_rule(jnp, edges, self.nodes)
 
-    def _bends(self, scale: Scales, z: Any, weight: Any) -> tuple[Array, Array]:
+    def _bends(self, scale: Scales, z: AnyArray, weight: AnyArray) -> tuple[AnyArray, Array]:
         """Where the second derivative sits and how much: the nodes, and a point mass at each kink."""
         r = scale[..., None]
-        second = weight * self.derivative(r * z, 2)
+        second = self.derivative(r * z, 2) * weight
         if not self.kinks:
             return z, second
         # E[delta(r z - x) g(z)] = phi(x/r) g(x/r) / r
         points = self._kinks_at(scale)
-        masses = np.array(self.jumps) * jnp.where(r > 0, _bell(jnp, points) / jnp.where(r > 0, r, 1.0), 0.0)
+        masses = along_last(np.array(self.jumps), r.ndim) * jnp.where(
+            r > 0, _bell(jnp, points) / jnp.where(r > 0, r, 1.0), 0.0
+        )
         return jnp.concatenate([z, points], axis=-1), jnp.concatenate([second, masses], axis=-1)
 
     def _kinks_at(self, scale: Scales) -> Array:
         r = scale[..., None]
-        return jnp.clip(np.array(self.kinks) / jnp.where(r > 0, r, 1e-300), -_EDGE, _EDGE)
+        return jnp.clip(along_last(np.array(self.kinks), r.ndim) / jnp.where(r > 0, r, 1e-300), -_EDGE, _EDGE)
 
 
 # Beyond 13 the square root of the Gaussian density, which bounds h_k times the density, is below 1e-18. Towards 0 the
@@ -311,13 +315,19 @@ def _gaussian_rule(xp: ModuleType, edges: AnyArray, nodes: int) -> tuple[AnyArra
     """Gauss-Legendre on each panel, with the normal density in the weights; the last axis runs over all nodes."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     middle, half = (edges[..., 1:] + edges[..., :-1]) / 2, (edges[..., 1:] - edges[..., :-1]) / 2
-    z = middle[..., None] + half[..., None] * points
-    w = half[..., None] * weights * _bell(xp, z)
+    z = middle[..., None] + half[..., None] * along_last(points, half.ndim + 1)
+    w = half[..., None] * along_last(weights, half.ndim + 1) * _bell(xp, z)
     return z.reshape(*z.shape[:-2], -1), w.reshape(*w.shape[:-2], -1)
 
 
+def along_last(table: AnyArrayT, ndim: int) -> AnyArrayT:
+    """A table for the last axes of arrays of `ndim` axes: NumPy would add the missing axes, JAX is asked not to."""
+    return table.reshape((1,) * (ndim - table.ndim) + table.shape)
+
+
 def _bell(xp: ModuleType, z: AnyArray) -> AnyArray:
-    return xp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    bell: AnyArray = xp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return bell
 
 
 def project(f: Float[Array, "*rows nodes"], z: AnyArray, count: int) -> Table:
@@ -326,7 +336,7 @@ def project(f: Float[Array, "*rows nodes"], z: AnyArray, count: int) -> Table:
     Fixed nodes (NumPy) make a table and one product of matrices; nodes that move with the scale go term by term.
     """
     if isinstance(z, np.ndarray):
-        return f @ hermite_table(z, count)
+        return f @ hermite_table(z.ravel(), count)
 
     def step(pair: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], Array]:
         last, this = pair

@@ -1,7 +1,6 @@
 """Inputs in clusters, and a teacher with a task of its own in each cluster besides one that all share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -185,20 +184,20 @@ def _dense(orders: Orders, size: int, monic: bool) -> Matrix:
     return row * normalised(size) if monic else row
 
 
-def _whole(order: Any) -> int:
+def _whole(order: object) -> int:
     if not isinstance(order, int | np.integer) or order < 0:
         raise BadInput(f"Tasks: {order!r} is no order of a polynomial; write for example {{4: 1.0}} for h_4.")
     return int(order)
 
 
-def _unit_rows(what: str, given: Any, columns: int | None = None) -> Matrix:
+def _unit_rows(what: str, given: ArrayLike, columns: int | None = None) -> Matrix:
     try:
         rows = np.atleast_2d(np.asarray(given, float))
     except ValueError:
-        raise BadInput(f"{what} must be rows of numbers, all of one length; {given} came.") from None
+        raise BadInput(f"{what} must be rows of numbers, all of one length; {given!r} came.") from None
     norms = np.linalg.norm(rows, axis=1)
     if rows.ndim != 2 or not np.all(np.isfinite(rows)) or np.any(norms == 0):
         raise BadInput(f"{what} must be rows of finite numbers, none of them zero; {np.asarray(given).tolist()} came.")
     if columns is not None and rows.shape[1] > columns:
         raise BadInput(f"{what} have {rows.shape[1]} entries but dim is {columns}; pass at most dim entries.")
-    return rows / norms[:, None]
+    return np.asarray(rows / norms[:, None])

@@ -57,7 +57,7 @@ def reduce_rows(rows: Matrix) -> Matrix:
         return rows
     triangle = np.linalg.qr(rows.T, mode="r")
     signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
-    return (signs[:, None] * triangle).T
+    return np.asarray((signs[:, None] * triangle).T)
 
 
 def anchor(dim: int, rows: Matrix, free: int, *, full: bool) -> tuple[Frame, Matrix]:

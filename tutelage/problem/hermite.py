@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from tutelage.problem.atoms import along_last
+
 
 @functools.cache
 def normalised(count: int) -> NDArray[np.float64]:
@@ -40,13 +42,14 @@ def moved(shift: Float[Array, "..."], count: int) -> Float[Array, "... count cou
     """
     shift = jnp.asarray(shift)
     powers = jnp.stack([shift**j for j in range(count)], axis=-1)
-    return powers[..., _degrees(count)] * jnp.asarray(_binomials(count), shift.dtype)
+    binomials = along_last(_binomials(count), shift.ndim + 2)
+    return powers[..., _degrees(count)] * jnp.asarray(binomials, shift.dtype)
 
 
 @functools.cache
 def _degrees(count: int) -> NDArray[np.intp]:
     i = np.arange(count)
-    return np.maximum(i[None, :] - i[:, None], 0)
+    return np.asarray(np.maximum(i[None, :] - i[:, None], 0))
 
 
 @functools.cache

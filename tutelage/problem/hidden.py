@@ -48,7 +48,8 @@ class TiedHidden(AbstractHidden):
     activation: Activation
 
     def __call__(self, first: Rows, seen: Seen) -> Hidden:
-        return jnp.linalg.norm(first, axis=1, keepdims=True) * self.activation(seen).astype(seen.dtype)
+        norm: Array = jnp.linalg.norm(first, axis=1, keepdims=True)
+        return norm * self.activation(seen).astype(seen.dtype)
 
     def back(self, first: Rows, seen: Seen, errors: Hidden) -> tuple[Seen, Float[Array, " row"] | None]:
         norm = jnp.linalg.norm(first, axis=1)

@@ -50,7 +50,7 @@ class SphereRows(AbstractRows):
     norm: float = 1.0
 
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
-        return self.norm * gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True)
+        return np.asarray(self.norm * gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ class WeakRecoveryRows(AbstractRows):
                 f"WeakRecoveryRows: no unit vector has these angles to all targets; lower zeta = {self.zeta}."
             )
         length = np.linalg.norm(outside, axis=1, keepdims=True)
-        return self.std * _chi_between(length, beyond, dim) * (lean + np.sqrt(rest) * outside / length)
+        size = self.std * _chi_between(length, beyond, dim)
+        return np.asarray(size * (lean + np.sqrt(rest) * outside / length))
 
     def _cosines(self, uniform: Matrix) -> Matrix:
         """The cosine of each unit to each target, from independent uniform numbers."""
@@ -186,7 +187,7 @@ class MixtureRows(AbstractRows):
             experts = _agreeing_signs(experts @ experts.T)[:, None] * experts
         together = np.concatenate([routers, experts])
         if self.kind == "unit":
-            return together / np.linalg.norm(together, axis=1, keepdims=True)
+            return np.asarray(together / np.linalg.norm(together, axis=1, keepdims=True))
         return _loewdin(together) if self.kind == "orthonormal" else together
 
 
@@ -195,7 +196,7 @@ def _loewdin(rows: Matrix) -> Matrix:
     left, sizes, right = np.linalg.svd(rows, full_matrices=False)
     if len(sizes) < len(rows) or sizes[-1] < 1e-8 * sizes[0]:
         raise BadInput(f"MixtureRows: {len(rows)} rows cannot be orthogonal in dim {rows.shape[1]}; raise dim.")
-    return left @ right
+    return np.asarray(left @ right)
 
 
 def _agreeing_signs(gram: Matrix) -> Matrix:
@@ -210,7 +211,7 @@ def _chi_between(length: Matrix, degrees: int, dim: int) -> Matrix:
     """From lengths with the law chi_degrees to the law chi_dim, kept between half and twice sqrt(dim)."""
     low, high = chdtr(dim, dim / 4), chdtr(dim, 4 * dim)
     share = low + (high - low) * chdtr(degrees, length**2)
-    return np.sqrt(np.clip(chdtri(dim, 1 - share), dim / 4, 4 * dim))
+    return np.asarray(np.sqrt(np.clip(chdtri(dim, 1 - share), dim / 4, 4 * dim)))
 
 
 class AbstractEntries(abc.ABC):

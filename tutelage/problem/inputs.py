@@ -20,8 +20,8 @@ class Gaussian:
 
     dim: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _whole("dim", self.dim))
+    def __init__(self, dim: float) -> None:
+        object.__setattr__(self, "dim", _whole("dim", dim))
         if not 1 <= self.dim <= 10**12:
             raise BadInput(f"Gaussian: dim is {self.dim}, but it must lie between 1 and 1e12.")
 

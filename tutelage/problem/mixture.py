@@ -1,23 +1,22 @@
 """Soft-routed mixtures of experts: `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput, unknown
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows, MixtureRows
-from tutelage.problem.networks import Weights, given_matrix, given_outgoing
+from tutelage.problem.networks import Network, Rates, given_matrix, given_outgoing
 
 PARTS = ("routers", "experts", "second")
 
 
-class Mixture:
+class Mixture(Network):
     """A mixture of experts `f(x) = sum_i second_i gate(v_i.x / |v_i|) He_p(w_i.x / |w_i|)`.
 
     Only directions matter: the flow leaves the norms of routers and experts as they are, and they set its pace.
@@ -43,22 +42,17 @@ class Mixture:
     """
 
     hidden: GatedHidden
-    first: Matrix | AbstractRows
-    second: Matrix | AbstractEntries
-    width: int
-    outputs: int
-    trains: tuple[str, ...]
 
     def __init__(
         self,
-        gate: str | Activation | Callable[[Any], Any] = "sigmoid",
+        gate: Spec = "sigmoid",
         *,
         degree: int = 3,
-        routers: Any = None,
-        experts: Any = None,
+        routers: ArrayLike | None = None,
+        experts: ArrayLike | None = None,
         start: AbstractRows | None = None,
         width: int | None = None,
-        second: Any = "ones",
+        second: ArrayLike | AbstractEntries = "ones",
         outputs: int = 1,
         trains: tuple[str, ...] = ("routers", "experts"),
     ):
@@ -76,13 +70,19 @@ class Mixture:
         """How many vectors in input space it has."""
         return 2 * self.width
 
+    def _units(self) -> tuple[Hashable, ...]:
+        return (self.hidden,)
+
+    def _shown(self) -> tuple[str, ...]:
+        return repr(self.hidden.gate.name), f"degree={self.hidden.degree}"
+
     @property
     def layers(self) -> tuple[str, ...]:
         """The fields of its `Weights` that move."""
         inner = ("first",) if {"routers", "experts"} & set(self.trains) else ()
         return inner + (("second",) if "second" in self.trains else ())
 
-    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the parts' velocities, 0 for a part that does not train."""
         factors = {part: float(part in self.trains) for part in PARTS}
         for part, value in (given or {}).items():
@@ -92,10 +92,10 @@ class Mixture:
                 raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number a part.")
             factors[part] *= float(np.asarray(value, float))
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
-        return Weights(jnp.asarray(first), jnp.asarray(factors["second"]))
+        return Rates(jnp.asarray(first), jnp.asarray(factors["second"]))
 
 
-def _gate(gate: Any) -> Activation:
+def _gate(gate: Spec) -> Activation:
     found = activation(gate)
     if found.kinks:
         raise BadInput(
@@ -104,15 +104,17 @@ def _gate(gate: Any) -> Activation:
     return found
 
 
-def _degree(degree: Any) -> int:
+def _degree(degree: object) -> int:
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 20:
         raise BadInput(f"Mixture: degree is {degree!r}, but a whole number from 0 to 20 was expected.")
     return int(degree)
 
 
-def _vectors(routers: Any, experts: Any, start: Any, width: int | None) -> tuple[Matrix | AbstractRows, int]:
-    given = routers is not None or experts is not None
-    if given and (routers is None or experts is None or start is not None):
+def _vectors(
+    routers: ArrayLike | None, experts: ArrayLike | None, start: AbstractRows | None, width: int | None
+) -> tuple[Matrix | AbstractRows, int]:
+    given = [part for part in (routers, experts) if part is not None]
+    if given and (len(given) < 2 or start is not None):
         raise BadInput("Mixture: pass both routers and experts, or a law of rows as start with width.")
     if not given:
         if width is None or width < 1:
@@ -121,7 +123,7 @@ def _vectors(routers: Any, experts: Any, start: Any, width: int | None) -> tuple
         if not isinstance(law, AbstractRows):
             raise BadInput(f"Mixture: start is {start!r}, but a law of rows was expected, such as MixtureRows('iid').")
         return law, width
-    parts = [given_matrix("Mixture", name, part) for name, part in (("routers", routers), ("experts", experts))]
+    parts = [given_matrix("Mixture", name, part) for name, part in zip(PARTS[:2], given, strict=True)]
     if len(parts[0]) != len(parts[1]):
         raise BadInput(f"Mixture: there are {len(parts[0])} routers and {len(parts[1])} experts; give one each a unit.")
     if width is not None and width != len(parts[0]):

@@ -1,7 +1,7 @@
 """Two-layer networks: what they compute, and where their weights come from."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import abc
+from collections.abc import Hashable, Mapping
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,26 +10,37 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from tutelage._errors import BadInput, unknown
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec
+from tutelage.problem.activations import activation as to_activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import PlainHidden, TiedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 
 
 class Weights(eqx.Module):
-    """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed."""
+    """The weights of a two-layer network `f(x) = sum_i second_i s(first_i . x)`; leading batch axes are allowed.
+
+    `first` has one row for each unit, and two for each unit of a `Mixture`.
+    """
 
     # In this order vectors of all parameters, and Hessians, have the outgoing weights first.
     second: Float[Array, "*batch unit output"]
-    first: Float[Array, "*batch unit frame"]
+    first: Float[Array, "*batch row frame"]
 
-    def __init__(self, first: Any, second: Any):
+    def __init__(self, first: Float[Array, "*batch row frame"], second: Float[Array, "*batch unit output"]):
         self.first, self.second = first, second
 
 
-def host_weights(first: Any, second: Any) -> Weights:
-    """Weights that are still NumPy arrays: starting points are drawn on the host."""
-    return Weights(first, second)
+class Rates(eqx.Module):
+    """Factors of the layers' velocities: a number for a layer, or one for each of its rows."""
+
+    first: Float[Array, ""] | Float[Array, "row 1"]
+    second: Float[Array, ""] | Float[Array, "row 1"]
+
+
+def host_weights(first: ArrayLike, second: ArrayLike) -> Weights:
+    """Weights from arrays that were made on the host, where starting points are drawn."""
+    return Weights(jnp.asarray(first, float), jnp.asarray(second, float))
 
 
 def untied(weights: Weights) -> Weights:
@@ -37,7 +48,59 @@ def untied(weights: Weights) -> Weights:
     return Weights(weights.first, weights.second * jnp.linalg.norm(weights.first, axis=-1, keepdims=True))
 
 
-class TwoLayer:
+class Network(abc.ABC):
+    """Where a network's weights come from, and which of them learn. Networks with the same content are equal."""
+
+    first: Matrix | AbstractRows
+    second: Matrix | AbstractEntries
+    width: int
+    outputs: int
+    trains: tuple[str, ...]
+
+    @abc.abstractmethod
+    def _units(self) -> tuple[Hashable, ...]:
+        """What its hidden units compute."""
+
+    @abc.abstractmethod
+    def _shown(self) -> tuple[str, ...]:
+        """The arguments that say what its units compute, as written in Python."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network) or self._key() != other._key():
+            return False
+        return _same(self.first, other.first) and _same(self.second, other.second)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Hashable, ...]:
+        """All but the weights."""
+        return type(self), self._units(), self.width, self.outputs, self.trains
+
+    def __repr__(self) -> str:
+        weights = (f"first={_brief(self.first)}", f"second={_brief(self.second)}")
+        arguments = (*self._shown(), f"width={self.width}", *weights, f"trains={self.trains}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and one == other
+
+
+def _brief(weights: Matrix | AbstractRows | AbstractEntries) -> str:
+    """A law as it is, if it is not long; of an array its shape."""
+    if isinstance(weights, np.ndarray):
+        return f"<array {weights.shape}>"
+    text = repr(weights)
+    return text if len(text) <= LONG else f"{text[: LONG - 3]}..."
+
+
+LONG = 80
+
+
+class TwoLayer(Network):
     """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
 
     - `activation`: a name ("relu", "erf", "he3", ...), an `Activation`, or any JAX-traceable function.
@@ -54,30 +117,27 @@ class TwoLayer:
     >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0], [0.0, 2.0]], second=[1.0, -1.0])
     >>> teacher.width, teacher.outputs
     (2, 1)
+    >>> tt.TwoLayer("relu", first=tt.SphereRows(0.1), width=3)
+    TwoLayer('relu', width=3, first=SphereRows(norm=0.1), second=<array (3, 1)>, trains=('first', 'second'))
 
     ```
     """
 
     activation: Activation
-    first: Matrix | AbstractRows
-    second: Matrix | AbstractEntries
-    width: int
-    outputs: int
-    trains: tuple[str, ...]
     tied: bool
 
     def __init__(
         self,
-        activation_: str | Activation | Callable[[Any], Any],
+        activation: Spec,
         *,
-        first: Any,
-        second: Any = "ones",
+        first: ArrayLike | AbstractRows,
+        second: ArrayLike | AbstractEntries = "ones",
         width: int | None = None,
         outputs: int = 1,
         trains: tuple[str, ...] = ("first", "second"),
         tied: bool = False,
     ):
-        self.activation = activation(activation_)
+        self.activation = to_activation(activation)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
         self.width = _width(width, known)
@@ -90,6 +150,12 @@ class TwoLayer:
     def rows(self) -> int:
         """How many vectors in input space it has."""
         return self.width
+
+    def _units(self) -> tuple[Hashable, ...]:
+        return self.activation, self.tied
+
+    def _shown(self) -> tuple[str, ...]:
+        return (repr(self.activation.name), *(("tied=True",) if self.tied else ()))
 
     @property
     def hidden(self) -> PlainHidden | TiedHidden:
@@ -105,14 +171,14 @@ class TwoLayer:
         """The fields of its `Weights` that move."""
         return self.trains
 
-    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Weights:
+    def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the layers' velocities: a number for a layer, or one a unit."""
         factors = {"first": jnp.asarray(1.0), "second": jnp.asarray(1.0)}
         for layer, value in (given or {}).items():
             if layer not in factors:
                 raise unknown("layer", layer, factors)
             factors[layer] = self._factor(layer, value)
-        return Weights(factors["first"], factors["second"])
+        return Rates(factors["first"], factors["second"])
 
     def _factor(self, layer: str, value: float | ArrayLike) -> Array:
         array = np.asarray(value, float)
@@ -134,7 +200,7 @@ class TwoLayer:
             )
 
 
-def given_matrix(owner: str, name: str, value: Any) -> Matrix:
+def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
     """A matrix with one row a unit, or a sentence about what is wrong with it."""
     try:
         array = np.array(value, float)
@@ -159,7 +225,9 @@ def _width(width: int | None, known: int | None) -> int:
     return result
 
 
-def given_outgoing(owner: str, second: Any, width: int, outputs: int) -> Matrix | AbstractEntries:
+def given_outgoing(
+    owner: str, second: ArrayLike | AbstractEntries, width: int, outputs: int
+) -> Matrix | AbstractEntries:
     """Outgoing weights (width, outputs), or their law, or a sentence about what is wrong with them."""
     if isinstance(second, AbstractEntries):
         return second

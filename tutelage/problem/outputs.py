@@ -19,7 +19,7 @@ def hidden(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Fl
 
 def outputs(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Float[Array, "sample expert"]:
     """`f_m(x) = 1/J sum_j a_mj s_mj(w_mj.x + b_mj)`."""
-    return jnp.mean(units.outgoing * hidden(units, first, inputs), axis=-1)
+    return jnp.mean(units.outgoing[None] * hidden(units, first, inputs), axis=-1)
 
 
 def checked(owner: str, units: Units, first: First, dim: int) -> First:

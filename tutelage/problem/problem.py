@@ -79,12 +79,13 @@ class Problem(AbstractProblem):
         student, draw = self.student, stream(seed, 0)
         law = student.first if isinstance(student.first, AbstractRows) else None
         frame, rows = anchor(self.inputs.dim, self._given_rows(), student.rows if law else 0, full=full)
-        count = self.teacher.rows
+        count, taught = self.teacher.rows, self.teacher.second
+        assert not isinstance(taught, AbstractEntries)  # refused when the problem was made
         first = law.rows(frame.gaussian(draw), rows[count:], frame.dim) if law else rows[count:]
         second = student.second
         if isinstance(second, AbstractEntries):
             second = second.entries(draw, (student.width, student.outputs))
-        return Start(host_weights(rows[:count], self.teacher.second), host_weights(first, second))
+        return Start(host_weights(rows[:count], taught), host_weights(first, second))
 
     def _given_rows(self) -> Matrix:
         """The teacher's rows, then the student's given rows or means, padded to equal length."""

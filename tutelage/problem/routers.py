@@ -90,5 +90,5 @@ def _highest(scores: Scores, uniforms: Scores, k: int) -> Bool[Array, "sample ex
         left = jnp.where(chosen, -jnp.inf, scores)
         tied = ~chosen & (left == jnp.max(left, axis=-1, keepdims=True))
         pick = jnp.argmax(jnp.where(tied, uniforms, -1.0), axis=-1)
-        chosen = chosen | (jnp.arange(scores.shape[-1]) == pick[:, None])
+        chosen = chosen | (jnp.arange(scores.shape[-1])[None, :] == pick[:, None])
     return chosen

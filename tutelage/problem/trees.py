@@ -5,7 +5,7 @@ parts in the order of the fields.
 """
 
 import dataclasses
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def flatten(tree: PyTree) -> Float[Array, " parameters"]:
 
 def unflatten(vector: Float[Array, " parameters"], like: Tree) -> Tree:
     """The inverse of `flatten`."""
-    return ravel_pytree(like)[1](vector)
+    return cast(Tree, ravel_pytree(like)[1](vector))
 
 
 def square_norm(tree: PyTree) -> Float[Array, ""]:
@@ -60,9 +60,11 @@ def scaled(tree: Tree, factors: Tree, moving: tuple[str, ...]) -> Tree:
             return jax.tree.map(jnp.zeros_like, value)
         return jax.tree.map(lambda leaf: getattr(factors, name) * leaf, value)
 
-    return type(tree)(**{name: part(name) for name in part_names(tree)})
+    return cast(Tree, type(tree)(**{name: part(name) for name in part_names(tree)}))
 
 
 def chosen_parts(names: tuple[str, ...], chosen: Tree, others: Tree) -> Tree:
     """A tree with some parts of one tree and the rest of another."""
-    return type(chosen)(**{name: getattr(chosen if name in names else others, name) for name in part_names(chosen)})
+    return cast(
+        Tree, type(chosen)(**{name: getattr(chosen if name in names else others, name) for name in part_names(chosen)})
+    )

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tutelage._errors import BadInput
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec, activation
+from tutelage.problem.atoms import along_last
 
 
 class Units(eqx.Module):
@@ -28,22 +28,23 @@ class Units(eqx.Module):
 
     def value(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
         """`s(pre + bias)`; `pre` is `w.x`."""
-        z = pre + self.bias.astype(pre.dtype)
+        z = pre + along_last(self.bias, pre.ndim).astype(pre.dtype)
         return self.kind(z) if self.kind is not None else self._polynomial(z, 0)
 
     def slope(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
         """`s'(pre + bias)`."""
-        z = pre + self.bias.astype(pre.dtype)
+        z = pre + along_last(self.bias, pre.ndim).astype(pre.dtype)
         return self.kind.derivative(z) if self.kind is not None else self._polynomial(z, 1)
 
     def expert(self, m: int) -> "Units":
         """The units of one expert."""
-        return jax.tree.map(lambda leaf: leaf[m], self)
+        chosen: Units = jax.tree.map(lambda leaf: leaf[m], self)
+        return chosen
 
     def _polynomial(self, z: Array, order: int) -> Array:
         """`sum_n signs_n h_{lowest+n}`, or its derivative by `h_i' = sqrt(i) h_{i-1}`, in one pass of a recurrence."""
         assert self.signs is not None
-        signs, count = self.signs.astype(z.dtype), self.signs.shape[-1]
+        signs, count = along_last(self.signs, z.ndim + 1).astype(z.dtype), self.signs.shape[-1]
         before, here, total = jnp.zeros_like(z), jnp.ones_like(z), jnp.zeros_like(z)
         for i in range(self.lowest + count - order):  # `here` is h_i
             place = i + order - self.lowest
@@ -73,7 +74,7 @@ class Experts:
 
     count: int
     width: int
-    activation: Any = "relu"
+    activation: Spec | tuple[int, int] = "relu"
     bias: float = 0.0
 
     def __post_init__(self) -> None:
@@ -111,4 +112,4 @@ class Experts:
             raise BadInput(f"Experts: overlaps with {size} directions were asked for, but dim is {dim}.")
         inside = draw.standard_normal((self.count, self.width, size))
         beyond = draw.chisquare(dim - size, inside.shape[:2]) if dim > size else np.zeros(inside.shape[:2])
-        return inside / np.sqrt(np.sum(inside**2, axis=-1) + beyond)[..., None]
+        return np.asarray(inside / np.sqrt(np.sum(inside**2, axis=-1) + beyond)[..., None])

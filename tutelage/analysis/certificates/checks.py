@@ -212,7 +212,10 @@ def by_loop(moment: Moment, direction: Weights) -> Iterator[Check]:
     yield check(f"derivative at {moment.name}", "plain loop", reported, slope, tolerance)
 
 
-def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[NDArray, NDArray, NDArray]:
+Residuals = NDArray[np.float64]
+
+
+def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[Residuals, Residuals, Residuals]:
     """Residuals on the data, how they change along a direction, and the labels."""
     x, y = np.asarray(oracle.x), np.asarray(oracle.y)
     residual, change = -y, np.zeros_like(y)
@@ -224,7 +227,7 @@ def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tupl
     return residual, change, y
 
 
-def _loop_derivative(residual: NDArray, change: NDArray, y: NDArray) -> tuple[float, float]:
+def _loop_derivative(residual: Residuals, change: Residuals, y: Residuals) -> tuple[float, float]:
     """The derivative of the loss, and the size of the terms it is summed of."""
     terms = float(np.sum((np.abs(residual) + np.abs(y)) * np.abs(change)))
     return float(np.sum(residual * change)) / len(y), terms / len(y)

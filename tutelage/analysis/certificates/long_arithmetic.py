@@ -163,7 +163,7 @@ class Precise:
     def _shapes(self) -> list[tuple[Part, ...]]:
         return [self.students] * self.count + [self.teachers] * (len(self.first) - self.count)
 
-    def _terms(self, first: NDArray, second: NDArray, step: Any, move: Any) -> list[Any]:
+    def _terms(self, first: NDArray[np.floating], second: NDArray[np.floating], step: Any, move: Any) -> list[Any]:
         """The terms `1/2 S_u.S_u' K(w_u, w_u')`, each pair once."""
         rows, out = _exact(first), _exact(second)
         if move is not None:

@@ -71,7 +71,7 @@ def loss(vector: Free, chart: Chart) -> Float[Array, ""]:
 
 
 @loss.def_jvp
-def _loss_jvp(primals, tangents):
+def _loss_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, None]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     vector, chart = primals
     return loss(vector, chart), slope(vector, chart) @ tangents[0]
 
@@ -82,7 +82,7 @@ def slope(vector: Free, chart: Chart) -> Free:
 
 
 @slope.def_jvp
-def _slope_jvp(primals, tangents):
+def _slope_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, None]) -> tuple[Free, Free]:
     vector, chart = primals
     return slope(vector, chart), chart.hessian(vector) @ tangents[0]
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import lineax as lx
 import optimistix as optx
+from jaxtyping import Array, Float
 
 from tutelage._errors import unknown
 from tutelage.analysis.landscape.local import BOTH, Chart, Free, chart, loss, slope
@@ -64,10 +65,12 @@ def stationary_point(
 
 
 @eqx.filter_jit
-def solve(oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], method: str, steps: int):
+def solve(
+    oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], method: str, steps: int
+) -> tuple[Weights, Float[Array, " start"], Float[Array, " start"]]:
     """For a batch of starts: the weights where the solver ended, and the loss and gradient norm there."""
 
-    def one(start: Weights):
+    def one(start: Weights) -> tuple[Weights, Float[Array, ""], Float[Array, ""]]:
         here = Chart(oracle, start, trains)
         end = _newton(here, here.vector(), steps) if method == "newton" else _levenberg(here, steps)
         return here.place(end), loss(end, here), jnp.linalg.norm(slope(end, here))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.analysis import lines
-from tutelage.analysis.landscape.local import Chart, heights, loss
+from tutelage.analysis.landscape.local import Chart, Free, heights, loss
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,17 @@ class Search:
 
 
 @eqx.filter_jit
-def _lowest_on_spheres(chart: Chart, radii: Float[Array, " radii"], directions: Float[Array, "probes free"]):
+def _lowest_on_spheres(
+    chart: Chart, radii: Float[Array, " radii"], directions: Float[Array, "probes free"]
+) -> tuple[Float[Array, " radii"], Float[Array, "radii free"]]:
     """The lowest loss (less the point's own) on each sphere and where it is, by BFGS from every given direction."""
     point, scales = chart.vector(), chart.scales()
     own = loss(point, chart)
 
-    def height(direction, radius):
+    def height(direction: Free, radius: Float[Array, ""]) -> Float[Array, ""]:
         return loss(point + radius * scales * direction / jnp.linalg.norm(direction), chart) - own
 
-    def one(radius, direction):
+    def one(radius: Float[Array, ""], direction: Free) -> tuple[Float[Array, ""], Free]:
         scaled = lambda z, r: height(z, r) / r**2  # noqa: E731
         solver: Any = optx.BFGS(1e-9, 1e-12)
         end = optx.minimise(scaled, solver, direction, radius, max_steps=200, throw=False).value
@@ -116,7 +118,7 @@ def _lowest_on_spheres(chart: Chart, radii: Float[Array, " radii"], directions: 
         low = height(end, radius)
         return jnp.where(jnp.isfinite(low), low, jnp.inf), end / jnp.linalg.norm(end)
 
-    def lowest(radius):
+    def lowest(radius: Float[Array, ""]) -> tuple[Float[Array, ""], Free]:
         lows, ends = jax.vmap(lambda z: one(radius, z))(directions)
         return jnp.min(lows), ends[jnp.argmin(lows)]
 

@@ -62,7 +62,7 @@ class ArcKernel(AbstractKernel):
     def mixed(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n n"]:
         x, y = rows(a), rows(b)
         arc = angles(x, y)
-        eye = jnp.eye(a.shape[-1])
+        eye = jnp.eye(a.shape[-1])[None, None]
         scalar = self.linear + arc.sign * self.kink * (1 - _per_right_angle(arc.near))
         toward = _directions(x.unit[:, None, :] + y.unit[None, :, :])
         apart = _directions(x.unit[:, None, :] - y.unit[None, :, :])
@@ -76,7 +76,7 @@ class ArcKernel(AbstractKernel):
     ) -> Float[Array, "p n n"]:
         x, y = rows(a), rows(b)
         arc = angles(x, y)
-        flat = jnp.eye(a.shape[-1]) - outer(x.unit, x.unit)
+        flat = jnp.eye(a.shape[-1])[None] - outer(x.unit, x.unit)
         # The part of the unit row b across a, over its length sin(theta): a unit vector, or 0 on alignment.
         across = _directions(jnp.einsum("pmn,pqn->pqm", flat, gaps(x, y, arc.sign)))
         ratio = y.norm[None, :] / jnp.where(x.norm == 0, 1.0, x.norm)[:, None]

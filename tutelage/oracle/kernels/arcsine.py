@@ -15,6 +15,8 @@ from tutelage.oracle.geometry import Angles, Rows
 from tutelage.oracle.kernels.base import CurvatureParts, MixedParts, PolarKernel, Slopes
 from tutelage.problem.atoms import ErfMixture
 
+Pairs = Float[np.ndarray, " m"]
+
 
 class _Nodes(NamedTuple):
     """Per pair of nodes (first axis) and pair of rows."""
@@ -22,9 +24,9 @@ class _Nodes(NamedTuple):
     weight: Float[Array, "m 1 1"]
     f: Float[Array, "m 1 1"]
     g: Float[Array, "m 1 1"]
-    alpha: Float[Array, "p 1"]
-    beta: Float[Array, "1 q"]
-    rho: Float[Array, "p q"]
+    alpha: Float[Array, "1 p 1"]
+    beta: Float[Array, "1 1 q"]
+    rho: Float[Array, "1 p q"]
     spread: Float[Array, "m p 1"]  # 1 + 2x
     spread_b: Float[Array, "m 1 q"]  # 1 + 2y
     root: Float[Array, "m p q"]  # R
@@ -43,15 +45,15 @@ class ArcsineKernel(PolarKernel):
 
     def _nodes(self, x: Rows, y: Rows, arc: Angles) -> _Nodes:
         weight, f, g = (jnp.asarray(v)[:, None, None] for v in _node_pairs(self.s, self.t))
-        alpha, beta = x.norm[:, None], y.norm[None, :]
-        xx, yy, sine = (f * alpha) ** 2, (g * beta) ** 2, arc.sin**2
+        alpha, beta = x.norm[None, :, None], y.norm[None, None, :]
+        xx, yy, sine = (f * alpha) ** 2, (g * beta) ** 2, arc.sin[None] ** 2
         return _Nodes(
             weight=weight,
             f=f,
             g=g,
             alpha=alpha,
             beta=beta,
-            rho=arc.sign * arc.cos,
+            rho=(arc.sign * arc.cos)[None],
             spread=1 + 2 * xx,
             spread_b=1 + 2 * yy,
             root=jnp.sqrt(1 + 2 * xx + 2 * yy + 4 * xx * yy * sine),
@@ -66,17 +68,17 @@ class ArcsineKernel(PolarKernel):
     def _slopes(self, x: Rows, y: Rows, arc: Angles) -> Slopes:
         m = self._nodes(x, y, arc)
         base = 4 / math.pi * m.f * m.g / m.root
-        return Slopes(along=_total(m, base / m.spread) * m.beta * m.rho, across=_total(m, base) * m.beta)
+        return Slopes(along=_total(m, base / m.spread) * m.beta[0] * m.rho[0], across=_total(m, base) * m.beta[0])
 
     def _mixed_parts(self, x: Rows, y: Rows, arc: Angles) -> MixedParts:
         m = self._nodes(x, y, arc)
         base = 4 / math.pi * m.f * m.g / m.root
         cube = base / m.root**2
         return MixedParts(
-            lengths=_total(m, cube) * m.rho,
+            lengths=_total(m, cube) * m.rho[0],
             length_turn=_total(m, cube * m.spread_b),
             turn_length=_total(m, cube * m.spread),
-            turns=_total(m, 4 * cube * (m.f * m.g * m.alpha * m.beta) ** 2) * m.rho,
+            turns=_total(m, 4 * cube * (m.f * m.g * m.alpha * m.beta) ** 2) * m.rho[0],
             flat=_total(m, base),
         )
 
@@ -84,16 +86,16 @@ class ArcsineKernel(PolarKernel):
         m = self._nodes(x, y, arc)
         base = 4 / math.pi * m.f * m.g / m.root
         cube = base / m.root**2
-        scale = m.alpha * m.beta
+        scale, rho = (m.alpha * m.beta)[0], m.rho[0]
         return CurvatureParts(
-            length=_total(m, -2 * m.f**2 * (2 * base / m.spread + cube * m.bent) / m.spread) * scale * m.rho,
+            length=_total(m, -2 * m.f**2 * (2 * base / m.spread + cube * m.bent) / m.spread) * scale * rho,
             shear=_total(m, -2 * m.f**2 * cube * m.bent) * scale,
-            turn=_total(m, 4 * cube * (m.f * m.g * m.beta) ** 2) * scale * m.rho,
-            flat=_total(m, -2 * m.f**2 * base / m.spread) * scale * m.rho,
+            turn=_total(m, 4 * cube * (m.f * m.g * m.beta) ** 2) * scale * rho,
+            flat=_total(m, -2 * m.f**2 * base / m.spread) * scale * rho,
         )
 
 
-def _node_pairs(s: ErfMixture, t: ErfMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _node_pairs(s: ErfMixture, t: ErfMixture) -> tuple[Pairs, Pairs, Pairs]:
     """Weights and slopes of all pairs of nodes, without those whose weight is lost in rounding."""
     weight = np.outer(s.weights, t.weights)
     i, j = np.nonzero(np.abs(weight) > 1e-19 * np.abs(weight).sum())

@@ -143,13 +143,13 @@ class PolarKernel(AbstractKernel):
         u, v = x.unit[:, None, :], y.unit[None, :, :]
         tau = _tangents(x, y, arc)
         ups = jnp.swapaxes(_tangents(y, x, _swap(arc)), 0, 1)
-        flat = jnp.eye(a.shape[-1]) - outer(x.unit, x.unit)[:, None], jnp.eye(a.shape[-1]) - outer(y.unit, y.unit)
+        flat_x, flat_y = (jnp.eye(a.shape[-1])[None] - outer(unit, unit) for unit in (x.unit, y.unit))
         full = (
             _fill(parts.lengths) * outer(u, v)
             + _fill(parts.length_turn) * outer(u, ups)
             + _fill(parts.turn_length) * outer(tau, v)
             + _fill(parts.turns) * outer(tau, ups)
-            + _fill(parts.flat) * (flat[0] @ flat[1])
+            + _fill(parts.flat) * (flat_x[:, None] @ flat_y[None])
         )
         return jnp.where(_fill(self._no_mixed(x, y)), jnp.nan, full)
 
@@ -167,13 +167,13 @@ class PolarKernel(AbstractKernel):
             + sheared
             + jnp.swapaxes(sheared, 1, 2)
             + jnp.einsum("pq,pqm,pqn->pmn", c * parts.turn, tau, tau)
-            + jnp.sum(c * parts.flat, axis=1)[:, None, None] * (jnp.eye(a.shape[-1]) - uu)
+            + jnp.sum(c * parts.flat, axis=1)[:, None, None] * (jnp.eye(a.shape[-1])[None] - uu)
         )
         missing = jnp.any(self._no_gradient(x, y) & (c != 0), axis=1)
         return jnp.where(missing[:, None, None], jnp.nan, full)
 
 
-def outer(u: Float[Array, "*batch m"], v: Float[Array, "*batch n"]) -> Float[Array, "*batch m n"]:
+def outer(u: Float[Array, "*#batch m"], v: Float[Array, "*#batch n"]) -> Float[Array, "... m n"]:
     """`u v^T` over leading axes."""
     return u[..., :, None] * v[..., None, :]
 

@@ -76,7 +76,7 @@ class Series(NamedTuple):
         """All functions of the table at once."""
         square = jnp.ravel(rho**2)
         powers = _powers(square, self.even.shape[1])
-        values = _product(self.even, powers) + jnp.ravel(rho) * _product(self.odd, powers)
+        values = _product(self.even, powers) + jnp.ravel(rho)[None] * _product(self.odd, powers)
         return values.reshape(len(self.even), *rho.shape)
 
 
@@ -84,7 +84,7 @@ def _powers(x: Float[Array, " pair"], count: int) -> Float[Array, "count pair"]:
     """`x^0` to `x^(count - 1)`, by doubling: few wide products are quicker than many narrow ones."""
     table, factor = jnp.stack([jnp.ones_like(x), x]), x * x
     while len(table) < count:
-        table, factor = jnp.concatenate([table, table * factor]), factor * factor
+        table, factor = jnp.concatenate([table, table * factor[None]]), factor * factor
     return table[:count]
 
 
@@ -153,7 +153,7 @@ class Moments:
         self.seen = seen
         table = series(*gates, sum(degrees) + 2 if reach is None else reach, sum(degrees) % 2)
         self.places, self.functions = table.places, table(seen.routers)
-        self._raising: dict[Orders, list[Pairs]] = {}
+        self._raising: dict[Orders, list[Array]] = {}
 
     def __call__(self, a: int, b: int, left: int, right: int) -> Pairs:
         """`K_ab^{left right}`."""
@@ -169,11 +169,11 @@ class Moments:
         places = [self.places[a + i, b + left + right - i] for i in range(len(terms))]
         return sum((term * self.functions[place] for term, place in zip(terms, places, strict=True)), jnp.zeros(()))
 
-    def _operator(self, left: int, right: int) -> list[Pairs]:
+    def _operator(self, left: int, right: int) -> list[Array]:
         """Coefficients of `D1^i D2^(left + right - i)`, one factor at a time."""
         if (left, right) not in self._raising:
             if left + right == 0:
-                found: list[Pairs] = [jnp.ones((1, 1))]
+                found: list[Array] = [jnp.ones((1, 1))]
             elif left > right:
                 found = _times(self._operator(left - 1, right), self.seen.own_left, self.seen.cross_right)
             else:

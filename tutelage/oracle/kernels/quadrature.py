@@ -12,10 +12,11 @@ from typing import NamedTuple
 import mpmath
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike, NDArray
 
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import Activation, Spec, activation
 
-Function = str | Activation | Callable
+Vector = NDArray[np.float64]
 _RADIUS = 13.0  # the mass outside, exp(-13^2/2), is 2e-37
 
 
@@ -31,14 +32,14 @@ class Expectation(NamedTuple):
 class _Plane(NamedTuple):
     """Integration nodes in the plane spanned by two rows: `a.x`, `b.x`, the two coordinates of `x`, the weights."""
 
-    along_a: np.ndarray
-    along_b: np.ndarray
-    x: np.ndarray
-    weight: np.ndarray
-    basis: np.ndarray
+    along_a: Vector
+    along_b: Vector
+    x: Vector
+    weight: Vector
+    basis: Vector
 
 
-def expectation(s: Function, t: Function, a: Float[np.ndarray, " n"], b: Float[np.ndarray, " n"]) -> Expectation:
+def expectation(s: Spec, t: Spec, a: ArrayLike, b: ArrayLike) -> Expectation:
     """`E[s(a.x) t(b.x)]` and its derivatives, to about `1e-13 + 1e-16 norm` of their size, for rows of norm up to 1e6.
 
     `s` and `t` may have kinks anywhere; the curvature takes account of a kink of `s` at 0 only.
@@ -64,7 +65,14 @@ def expectation(s: Function, t: Function, a: Float[np.ndarray, " n"], b: Float[n
     )
 
 
-def expectation_mp(s: Callable, t: Callable, alpha: float, beta: float, theta: float, digits: int = 30) -> mpmath.mpf:
+def expectation_mp(
+    s: Callable[[mpmath.mpf], mpmath.mpf],
+    t: Callable[[mpmath.mpf], mpmath.mpf],
+    alpha: float | mpmath.mpf,
+    beta: float | mpmath.mpf,
+    theta: float | mpmath.mpf,
+    digits: int = 30,
+) -> mpmath.mpf:
     """`E[s(a.x) t(b.x)]` for rows of norms `alpha`, `beta` at the angle `theta`; mpmath functions, kinked at 0 at most.
 
     ```python
@@ -89,15 +97,15 @@ def expectation_mp(s: Callable, t: Callable, alpha: float, beta: float, theta: f
         return plane / (2 * mpmath.pi)
 
 
-def _second(plane: _Plane, f: np.ndarray) -> np.ndarray:
+def _second(plane: _Plane, f: Vector) -> Vector:
     """`E[f x x^T]`: in the plane by integration, across it `E[f]` times the identity."""
     density = plane.weight * f
     inside = plane.x.T @ (density[:, None] * plane.x)
     across = np.eye(plane.basis.shape[1]) - plane.basis.T @ plane.basis
-    return plane.basis.T @ inside @ plane.basis + np.sum(density) * across
+    return np.asarray(plane.basis.T @ inside @ plane.basis + np.sum(density) * across)
 
 
-def _on_kink(s: Activation, t: Activation, a: np.ndarray, b: np.ndarray, basis: np.ndarray) -> np.ndarray:
+def _on_kink(s: Activation, t: Activation, a: Vector, b: Vector, basis: Vector) -> Vector:
     """The point mass that a kink at 0 puts in `s''`: an expectation over the line `a.x = 0`, in its coordinate `y`."""
     jump = float(s.derivative(1e-300) - s.derivative(-1e-300))
     if jump == 0 or not a.any():
@@ -107,10 +115,10 @@ def _on_kink(s: Activation, t: Activation, a: np.ndarray, b: np.ndarray, basis: 
     density = weight * np.exp(-(y**2) / 2) / (2 * math.pi) * np.asarray(t(float(b @ basis[1]) * y))
     across = np.eye(len(a)) - basis.T @ basis
     line = np.sum(density * y**2) * np.outer(basis[1], basis[1]) + np.sum(density) * across
-    return jump / np.linalg.norm(a) * line
+    return np.asarray(jump / np.linalg.norm(a) * line)
 
 
-def _plane(s: Activation, t: Activation, a: np.ndarray, b: np.ndarray) -> _Plane:
+def _plane(s: Activation, t: Activation, a: Vector, b: Vector) -> _Plane:
     alpha, beta = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     basis, theta = _basis(a, b)
     halvings = 3 + int(math.log2(max(2.0, alpha, beta)))
@@ -124,7 +132,7 @@ def _plane(s: Activation, t: Activation, a: np.ndarray, b: np.ndarray) -> _Plane
     return _Plane(alpha * x[:, 0], along_b, x, weight.ravel(), basis)
 
 
-def _basis(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
+def _basis(a: Vector, b: Vector) -> tuple[Vector, float]:
     """Two orthonormal vectors, the first along `a`, and the angle of `b` in their plane."""
     across = np.zeros(max(len(a), 2))
     first, b = np.zeros_like(across), np.concatenate([b, np.zeros(len(across) - len(b))])
@@ -142,7 +150,7 @@ def _basis(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     return np.stack([first, across])[:, : len(a)], math.atan2(b @ across, b @ first)
 
 
-def _angles(theta: float, halvings: int) -> np.ndarray:
+def _angles(theta: float, halvings: int) -> Vector:
     """Edges in angle over a full turn: the rays `a.x = 0` and `b.x = 0`, and panels halving towards each."""
     rays = np.sort(np.mod([math.pi / 2, -math.pi / 2, theta + math.pi / 2, theta - math.pi / 2], 2 * math.pi))
     rays = np.append(rays, rays[0] + 2 * math.pi)
@@ -151,7 +159,7 @@ def _angles(theta: float, halvings: int) -> np.ndarray:
     return np.append((rays[:-1, None] + np.diff(rays)[:, None] * cuts).ravel(), rays[-1])
 
 
-def _radii(rays: list[tuple[tuple[float, ...], np.ndarray]], count: int, halvings: int) -> np.ndarray:
+def _radii(rays: list[tuple[tuple[float, ...], Vector]], count: int, halvings: int) -> Vector:
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings, 0), np.arange(1.0, _RADIUS + 1)])
     edges = np.broadcast_to(edges, (count, len(edges)))
     for kinks, reach in rays:
@@ -162,7 +170,7 @@ def _radii(rays: list[tuple[tuple[float, ...], np.ndarray]], count: int, halving
     return np.sort(edges, axis=1)
 
 
-def _gauss(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _gauss(edges: Vector, nodes: int) -> tuple[Vector, Vector]:
     points, weights = np.polynomial.legendre.leggauss(nodes)
     middle, half = (edges[:, 1:] + edges[:, :-1]) / 2, np.diff(edges, axis=1) / 2
     z = middle[..., None] + half[..., None] * points

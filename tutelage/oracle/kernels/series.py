@@ -117,7 +117,7 @@ class SeriesKernel(PolarKernel):
         return at_a | at_b
 
     def _meets_kink(self, kinked: Atom, others: Table) -> Bool[Array, " rows"]:
-        return jnp.any(kinked.kink_at_zero * absolute_coefficients(self.terms) * others != 0, axis=-1)
+        return jnp.any(kinked.kink_at_zero * absolute_coefficients(self.terms)[None] * others != 0, axis=-1)
 
 
 def mehler(s: Float[Array, "p k"], t: Float[Array, "q k"], rho: Float[Array, "p q"], order: int = 0) -> Array:
@@ -125,7 +125,7 @@ def mehler(s: Float[Array, "p k"], t: Float[Array, "q k"], rho: Float[Array, "p 
     count = s.shape[-1]
     k = np.arange(order, count)
     falling = np.prod([k - i for i in range(order)], axis=0) * np.ones(len(k))
-    return jnp.einsum("pk,qk,pqk->pq", s[:, order:] * falling, t[:, order:], _powers(rho, count)[..., : len(k)])
+    return jnp.einsum("pk,qk,pqk->pq", s[:, order:] * falling[None], t[:, order:], _powers(rho, count)[..., : len(k)])
 
 
 def _powers(rho: Float[Array, "p q"], count: int) -> Float[Array, "p q k"]:

@@ -14,15 +14,15 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.problem.activations import Activation
-from tutelage.problem.atoms import Atom, PiecewiseLinear, Polynomial
+from tutelage.problem.atoms import Atom, PiecewiseLinear, Polynomial, along_last
 from tutelage.problem.hermite import moved, normalised, tabulated
 from tutelage.problem.units import Units
 
 _REACH, _PANELS, _NODES = 18.0, 24, 16
 
 
-def shifted(units: Units, shift: Float[Array, "*batch unit"], count: int) -> Float[Array, "*batch unit count"]:
-    """`alpha_i(bias + shift)` for `i < count`, outgoing weight included.
+def shifted(units: Units, shift: Float[Array, "*#batch #unit"], count: int) -> Float[Array, "*#batch #unit count"]:
+    """`alpha_i(bias + shift)` for `i < count`, outgoing weight included; a shift may be the same for several units.
 
     ReLU, other piecewise linear units and polynomials in closed form; others by quadrature, for arguments up to 8.
 
@@ -36,7 +36,7 @@ def shifted(units: Units, shift: Float[Array, "*batch unit"], count: int) -> Flo
 
     ```
     """
-    m = units.bias + shift
+    m = along_last(units.bias, shift.ndim) + shift
     if units.kind is not None:
         table = shifted_coefficients(units.kind, m, count)
     else:
@@ -44,7 +44,7 @@ def shifted(units: Units, shift: Float[Array, "*batch unit"], count: int) -> Flo
         size = units.lowest + units.signs.shape[-1]
         turn = moved(m, max(count, size))[..., :count, units.lowest : size]
         table = jnp.einsum("...li,...i->...l", turn, units.signs)
-    return units.outgoing[..., None] * table
+    return along_last(units.outgoing, shift.ndim)[..., None] * table
 
 
 def shifted_coefficients(kind: Activation, shift: Float[Array, "..."], count: int) -> Float[Array, "... count"]:
@@ -70,15 +70,15 @@ def _piecewise(atom: PiecewiseLinear, m: Array, count: int) -> Array:
     low = [straight * m + 2 * atom.kink * (m * below + bell), straight + 2 * atom.kink * below]
     high = tabulated(-m, max(count - 2, 2)) * bell[..., None]
     i = np.arange(2, max(count, 4))
-    high = 2 * atom.kink * high * jnp.asarray(1 / np.sqrt(i * (i - 1.0)))
+    high = 2 * atom.kink * high * along_last(1 / np.sqrt(i * (i - 1.0)), high.ndim)
     return jnp.concatenate([jnp.stack(low, axis=-1), high], axis=-1)[..., :count]
 
 
 def _quadrature(atom: Atom, kinks: tuple[float, ...], m: Array, count: int) -> Array:
     """Gauss-Legendre on panels that end at the kinks, in the argument of the activation."""
     points, weights = panels(kinks)
-    z = jnp.asarray(points) - m[..., None]
-    density = jnp.asarray(weights) * jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    z = jnp.asarray(along_last(points, m.ndim + 1)) - m[..., None]
+    density = jnp.exp(-(z**2) / 2) * along_last(weights, z.ndim) / math.sqrt(2 * math.pi)
     return jnp.einsum("...q,q,...qi->...i", density, atom(jnp.asarray(points)), tabulated(z, count))
 
 

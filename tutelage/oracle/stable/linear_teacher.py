@@ -32,10 +32,10 @@ class Lines:
         self.weights, self.kink = weights, unit.kink
         self.sides = orientation(weights.first, jnp.sum(target.first, 0))
         signs = jnp.array([[1.0], [-1.0]])
-        self.shares = unit.linear + unit.kink * signs * self.sides  # lam +- kap o_i
+        self.shares = unit.linear + unit.kink * signs * self.sides[None, :]  # lam +- kap o_i
         left = jnp.concatenate(
             [
-                self.shares[:, :, None] * weights.second,
+                self.shares[:, :, None] * weights.second[None],
                 jnp.broadcast_to(-slope * target.second, (2, *target.second.shape)),
             ],
             axis=1,
@@ -43,7 +43,7 @@ class Lines:
         self.residuals = outer_sums(left, jnp.concatenate([weights.first, target.first]))
         self.units = rows(weights.first)
         arc = angles(self.units, self.units)
-        same = arc.sign * self.sides[:, None] * self.sides > 0
+        same = arc.sign * self.sides[:, None] * self.sides[None, :] > 0
         self.sine = arc.sin
         self.psi = jnp.where(same, arc.near, jnp.pi - arc.near)
         self.defect = jnp.where(same, wedge(arc), arc.sin + self.psi * arc.cos)
@@ -61,12 +61,12 @@ class Lines:
         first, second = self.weights.first, self.weights.second
         bend = 2 / jnp.pi * self.kink**2
         turn = bend * (second @ second.T)
-        radial = jnp.sum(turn * self.units.norm * self.sine, axis=1)[:, None] * self.units.unit
-        swing = (turn * self.psi * self.sides[:, None] * self.sides) @ first
+        radial = jnp.sum(turn * self.units.norm[None, :] * self.sine, axis=1)[:, None] * self.units.unit
+        swing = (turn * self.psi * self.sides[:, None] * self.sides[None, :]) @ first
         halves = 0.5 * self.shares
         in_first = jnp.einsum("su,ur,srn->un", halves, second, self.residuals) + radial - swing
         # At a zero row |w.x| has no derivative, unless nothing is done with it.
         missing = (self.units.norm == 0) & jnp.any(second != 0, axis=1) & (self.kink != 0)
         in_first = jnp.where(missing[:, None], jnp.nan, in_first)
-        even = (bend * self.units.norm[:, None] * self.units.norm * self.defect) @ second
+        even = (bend * self.units.norm[:, None] * self.units.norm[None, :] * self.defect) @ second
         return Weights(in_first, jnp.einsum("su,un,srn->ur", halves, first, self.residuals) + even)

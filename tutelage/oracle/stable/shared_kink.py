@@ -60,7 +60,7 @@ class Remainders(NamedTuple):
 
 def nearest(cos: Float[Array, "student group"], axes: Rows) -> Int[Array, " student"]:
     """The teacher with the largest cosine; one without a direction attracts nobody."""
-    return jnp.argmax(jnp.where(axes.norm == 0, -2.0, cos), axis=1)
+    return jnp.argmax(jnp.where((axes.norm == 0)[None, :], -2.0, cos), axis=1)
 
 
 def sides(cos: Float[Array, "student group"]) -> Float[Array, " student"]:
@@ -94,9 +94,9 @@ class Groups:
         self.members = _members(self.weights.first, self.units, target.first[self.group], self.axes.norm[self.group])
         self.teachers = (self.axes.norm[:, None] * target.second)[self.group]
         self.member = belongs(self.members.rest, _lengths(self._strength()), _lengths(self.teachers))
-        self.own = self.member[:, None] & (self.group[:, None] == jnp.arange(len(target.first)))
-        self.same = self.member[:, None] & self.member & (self.group[:, None] == self.group)
-        self.others = self.member & ~self.same
+        self.own = self.member[:, None] & (self.group[:, None] == jnp.arange(len(target.first))[None, :])
+        self.same = self.member[:, None] & self.member[None, :] & (self.group[:, None] == self.group[None, :])
+        self.others = self.member[None, :] & ~self.same
         self.residuals = _residuals(self.weights, target, self.own)
         self.partners = _partners(self.members.offset, self.same)
 
@@ -144,7 +144,8 @@ class Groups:
         shift = shift + (about_unit.axial - base.axial) * cos
         shift = shift + (about_unit.across - base.across) * across[:students]
         pairs = jnp.where(self.member[:, None] & self.others, strength @ strength.T, 0.0)
-        return residuals + 2 * jnp.sum(jnp.where(self.member & ~self.own.T, mixed, 0.0)) + jnp.sum(pairs * shift)
+        mixed = jnp.where(self.member[None, :] & ~self.own.T, mixed, 0.0)
+        return residuals + 2 * jnp.sum(mixed) + jnp.sum(pairs * shift)
 
     def _of_loners(self, strength: Float[Array, "student output"]) -> Float[Array, ""]:
         """Loners with all groups, and with each other."""
@@ -176,13 +177,13 @@ class Groups:
         """
         out, norm, offset = self.weights.second, self.units.norm, self.members.offset
         teacher = jnp.where(self.member[:, None], -self.teachers, 0.0)
-        students = jnp.where(self.same, (out @ out.T) * norm, 0.0)
+        students = jnp.where(self.same, (out @ out.T) * norm[None, :], 0.0)
         c = jnp.concatenate([students, jnp.sum(out * teacher, axis=1, keepdims=True)], axis=1)
         turn = c * self.partners.turn
         along = jnp.sum(c * self.partners.defect - turn * self.partners.rest, axis=1, keepdims=True)
         in_first = along * self.units.unit + jnp.sum(turn, axis=1, keepdims=True) * offset - turn[:, :-1] @ offset
         defect = self.partners.defect
-        in_second = jnp.where(self.same, defect[:, :-1] * norm, 0.0) @ out + defect[:, -1:] * teacher
+        in_second = jnp.where(self.same, defect[:, :-1] * norm[None, :], 0.0) @ out + defect[:, -1:] * teacher
         return Weights(in_first, in_second)
 
     def _pull_of_residuals(self, arc: Angles) -> Weights:
@@ -206,11 +207,11 @@ class Groups:
         out, norm, across = self.weights.second, self.units.norm, self.members.across
         reach = self.units.unit @ across.T
         part = _remainders(arc, reach, self.members, self.group)
-        c = jnp.where(self.others, (out @ out.T) * norm, 0.0)
+        c = jnp.where(self.others, (out @ out.T) * norm[None, :], 0.0)
         in_first = jnp.sum(c * part.own, axis=1, keepdims=True) * self.units.unit
         in_first = in_first + (c * part.axial) @ self.axis + (c * part.across) @ across
         value = part.own + part.axial * _signed_cos(arc)[:, self.group] + part.across * reach
-        return Weights(in_first, jnp.where(self.others, value * norm, 0.0) @ out)
+        return Weights(in_first, jnp.where(self.others, value * norm[None, :], 0.0) @ out)
 
     def _pull_of_loners(self) -> Weights:
         """In the plain kernel."""
@@ -235,15 +236,18 @@ def _residuals(
     weights: Weights, target: Weights, own: Bool[Array, "student group"]
 ) -> Float[Array, "group output frame"]:
     """`R_l = sum_{i in group l} V_i w_i^T - U_l v_l^T`, summed exactly."""
-    students = jnp.where(own.T[:, :, None], weights.second, 0.0)
-    teachers = -jnp.eye(len(target.first))[:, :, None] * target.second
+    students = jnp.where(own.T[:, :, None], weights.second[None], 0.0)
+    teachers = -jnp.eye(len(target.first))[:, :, None] * target.second[None]
     return finer_outer_sums(
         jnp.concatenate([students, teachers], axis=1), jnp.concatenate([weights.first, target.first])
     )
 
 
 def _members(
-    first: Float[Array, "student frame"], units: Rows, teacher: Float[Array, "student frame"], size: Float[Array, "..."]
+    first: Float[Array, "student frame"],
+    units: Rows,
+    teacher: Float[Array, "student frame"],
+    size: Float[Array, " student"],
 ) -> Members:
     """What is left of `w` after a multiple of its teacher `v` is exact for any multiple, if the product is.
 
@@ -281,19 +285,19 @@ def _remainders(
     across `e`; `along = n.z`. The angle from `e` to `b`, seen from `a`, is `swing = angle(a, e) - angle(a, b)`.
     """
     cos, sin = _signed_cos(arc)[:, group], arc.sin[:, group]
-    square = jnp.sum(members.across**2, axis=1)
+    square, own = jnp.sum(members.across**2, axis=1)[None, :], members.cos[None, :]
     size = jnp.sqrt(square)
     along = jnp.clip(over(reach, sin), -size, size)
     aside = jnp.maximum(square - along**2, 0.0)  # of z, out of that plane, squared
-    level = members.cos * sin - along * cos
+    level = own * sin - along * cos
     rise = jnp.sqrt(level**2 + aside)
     lift = jnp.where(level > 0, over(aside, rise + level), rise - level)
-    x, y = members.cos + lift * sin, along - lift * cos
+    x, y = own + lift * sin, along - lift * cos
     # Of the two signs of a half turn, -pi is that of a on the axis and b opposite to it.
     swing = jnp.where((y == 0) & (x < 0), -jnp.pi * jnp.sign(cos), jnp.arctan2(y, x))
     cot = _cot_defect(swing, x, y)
     near = (x > 0) & (jnp.abs(swing) < 1)
-    axial = jnp.where(near, along * cot - lift * (cos * (1 + cot) + sin * swing), swing * members.cos - along)
+    axial = jnp.where(near, along * cot - lift * (cos * (1 + cot) + sin * swing), swing * own - along)
     return Remainders(lift, axial, swing)
 
 
@@ -314,9 +318,9 @@ def _residual_pairs(
     cos, sin = _signed_cos(arc)[..., None], jnp.where(off, arc.sin, 0.0)[..., None]
     heights = jnp.einsum("lrn,mn->lmr", residuals, axes)
     own = jnp.einsum("llr->lr", heights)
-    tilts = (heights - cos * own[:, None]) * (jnp.swapaxes(heights, 0, 1) - cos * own)
+    tilts = (heights - cos * own[:, None]) * (jnp.swapaxes(heights, 0, 1) - cos * own[None])
     straight = jnp.where(off, _supplement(arc), 0.0) * jnp.einsum("lrn,mrn->lm", residuals, residuals)
-    return jnp.sum(straight) + jnp.sum(sin * own[:, None] * own + over(tilts, sin))
+    return jnp.sum(straight) + jnp.sum(sin * own[:, None] * own[None] + over(tilts, sin))
 
 
 def _signed_cos(arc: Angles) -> Float[Array, "p q"]:
