@@ -1,7 +1,6 @@
 """Descent with momentum: the recurrence written out, and plain descent without it."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -29,8 +28,8 @@ def test_it_is_the_recurrence():
 def test_without_momentum_it_is_descent():
     ball = tt.run(problem(), tt.HeavyBall(step=0.1, steps=30, momentum=0.0), seeds=2)
     plain = tt.run(problem(), tt.Descent(step=0.1, steps=30), seeds=2)
-    np.testing.assert_allclose(ball.loss, plain.loss, rtol=1e-13)
-    assert jnp.all(ball.final.first == plain.final.first)
+    # Thirty updates, each to rounding: products and sums may be joined otherwise.
+    np.testing.assert_allclose(ball.final.first, plain.final.first, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("momentum", [-0.1, 1.0, float("nan")])
