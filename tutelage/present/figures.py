@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.panels import Field, Panel, Series, Sheet
 from tutelage.present import labels
-from tutelage.present.theme import DASHES, INK, PALETTE, QUIET, RC
+from tutelage.present.theme import DASHES, FORMATS, INK, PALETTE, QUIET, RC
 
-FORMATS = (".png", ".pdf", ".svg")
 SIZES = {"*": 2.2, "X": 1.6, "x": 1.3, "+": 1.5, "P": 1.5, "^": 1.2, "v": 1.2, ".": 1.0}  # markers of equal weight
 
 

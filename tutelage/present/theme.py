@@ -7,6 +7,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5
 INK = "#222222"
 QUIET = "#6B6B6B"
 GRID = "#E4E4E4"
+FORMATS = (".png", ".pdf", ".svg")
 DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1, 1.6))}
 
 RC: dict[Any, Any] = {

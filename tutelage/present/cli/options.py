@@ -53,7 +53,7 @@ def console() -> "Console":
 def writable(out: Path | None, figure: Path | None) -> None:
     """Find out before a long run, not after it, that its result has nowhere to go."""
     if figure is not None:
-        from tutelage.present.figures import FORMATS
+        from tutelage.present.theme import FORMATS
 
         if figure.suffix.lower() not in FORMATS:
             raise BadInput(f"--figure {str(figure)!r} must end in one of {', '.join(FORMATS)}; try {figure.stem}.png.")
