@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from papers.figures import shown
@@ -190,7 +191,7 @@ def test_who_is_first_in_records():
     overlaps = np.zeros((3, 2, 2, 5))
     overlaps[0, :, 0, 0] = 0.2
     overlaps[1, 0, 1, 1], overlaps[2, 0, 0, 0] = -0.6, 0.9
-    units = Units(np.ones((2, 2)), np.zeros((2, 2)), kind=stages.explorers(TINY, 0).units.kind)
+    units = Units(jnp.ones((2, 2)), jnp.zeros((2, 2)), kind=stages.explorers(TINY, 0).units.kind)
     found = explored.trained(TINY, units, overlaps)
     assert found.first.neuron.tolist() == [1, -1] and found.first.cluster.tolist() == [1, -1]
     assert found.right(found.by_definition) == (0, 1)

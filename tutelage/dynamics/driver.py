@@ -50,9 +50,7 @@ class Loop(Kept):
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
         if self.step.drives and (self.events or self.crossings):
-            raise BadInput(
-                "Events and crossings are not watched by this dynamics; leave them out, and look at records."
-            )
+            raise BadInput("This dynamics watches no events or crossings; leave them out, and look at the records.")
         watched = (self.events, self.crossings)
         self.fixed = Fixed(observables, watched, limits, prepared.batched, prepared.teacher)
         self.position = 0

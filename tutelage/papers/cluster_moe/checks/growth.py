@@ -93,7 +93,8 @@ def _later_over_first(strong: Numbers, weak: Numbers) -> Numbers:
     """The median time between the levels over that to the first, by dim; infinite if too few neurons passed."""
     later = np.array([_median_of_passed(*pair) for pair in zip(strong, weak, strict=True)])
     first = _middle(weak)
-    return np.where(np.isfinite(first), later / first, np.inf)
+    passed = np.isfinite(first)
+    return np.where(passed, later, np.inf) / np.where(passed, first, 1.0)
 
 
 def _median_of_passed(late: Numbers, early: Numbers) -> float:
