@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 
 import tutelage as tt
+from tutelage._identity import digest
 from tutelage.study import cluster
 from tutelage.study.measuring import asked
 from tutelage.study.sweep import _plan, _Work
@@ -100,7 +101,9 @@ def _loopback_bytes() -> int:
 def in_store(cells: int, folder: Path) -> dict:
     """Commits of as many results, and asking again for the sweep whose cells are all there."""
     planned, store = plan(cells), tt.Store(folder / "store")
-    table, entry = planned.cells(), store.prepare(planned.spec())
+    table = planned.cells()
+    spec = planned.spec(table)
+    entry = store.prepare(digest(spec["asked"]), spec)
     work = _Work(store, entry, planned, table, None)
     work._due = np.inf  # the partial result is timed by itself
     outcomes = [outcome(seed) for seed in range(100)]

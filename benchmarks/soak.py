@@ -21,14 +21,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax
+
 import tutelage as tt
 from tutelage._interrupt import Interrupted, gentle_signals
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.store import asking
-from tutelage.store.asking import differences
+from tutelage.store import fetching
+from tutelage.store.fetching import tree_differences
 from tutelage.store.store import Store
 from tutelage.study import cells
-from tutelage.trajectory.dataset import load
+from tutelage.trajectory.dataset import load, load_tree
 
 OFTEN = 0.1  # seconds between checkpoints, so that kills fall into many of them
 STOPPED = 130  # the exit code of a job that stopped when asked to
@@ -41,9 +43,10 @@ def jobs() -> dict[str, Callable[[Store], object]]:
     layers, moe = tt.papers.both_layers, tt.papers.soft_moe
     measures = "final_loss,growth_time"
     return {
-        "descent": lambda store: store.run(layers(**SLOWLY), seeds=2),
-        "descent on data": lambda store: store.run(layers(**SLOWLY, samples=32, dim=10), seeds=2),
-        "flow": lambda store: store.run(moe(dim=10**4), dynamics="flow", seeds=2),
+        "descent": lambda store: layers(**SLOWLY).descend(seeds=2, store=store),
+        "descent on data": lambda store: layers(**SLOWLY, samples=32, dim=10).descend(seeds=2, store=store),
+        "flow": lambda store: moe(dim=10**4).flow(seeds=2, store=store),
+        "stages": lambda store: tt.run(layers().problem, stages(), seeds=2, store=store),
         "sweep": lambda store: tt.sweep(
             layers(**SLOWLY), over={"dim": [10, 20, 40]}, measure=measures, seeds=2, store=store, processes=1
         ),
@@ -58,9 +61,20 @@ def jobs() -> dict[str, Callable[[Store], object]]:
     }  # fmt: skip
 
 
+def stages() -> list[tt.Stage]:
+    """Descent, then from half of its weights a flow, then descent again."""
+    descent = tt.Descent(**SLOWLY)
+    return [tt.Stage("first", descent), tt.Stage("flow", tt.Flow(until=5.0), halved), tt.Stage("last", descent)]
+
+
+def halved(handover: tt.Handover) -> tt.Handover:
+    teacher, students = handover.start
+    return handover.changed(start=tt.Start(teacher, jax.tree.map(lambda leaf: leaf / 2, students)))
+
+
 def work(name: str, folder: str) -> int:
     """A job in its own process."""
-    cells.Checkpoint = asking.Checkpoint = functools.partial(Checkpoint, every=OFTEN)
+    cells.Checkpoint = fetching.Checkpoint = functools.partial(Checkpoint, every=OFTEN)
     try:
         with gentle_signals():
             jobs()[name](Store(folder))
@@ -180,14 +194,15 @@ def _reference(name: str, store: Path) -> float:
 
 def _compared(folder: Path, rounds: dict[str, int]) -> dict:
     """Every result of every store against the reference."""
-    right = {entry.id: load(entry.result) for entry in Store(folder / "reference").entries()}
+    right = {entry.id: load_tree(entry.result) for entry in Store(folder / "reference").entries()}
     compared = variables = 0
     for store in ("again", *(f"store{number}" for number in range(max(rounds.values()) + 1))):
         for entry in Store(folder / store).entries():
-            found = load(entry.result)
-            if entry.state != "finished" or (apart := differences(found, right[entry.id])):
+            found = load_tree(entry.result)
+            apart = tree_differences(found, right[entry.id])
+            if apart or entry.state != "finished":
                 raise SystemExit(f"{entry.id} is {entry.state} and differs in {apart}")
-            compared, variables = compared + 1, variables + len(found.variables)
+            compared, variables = compared + 1, variables + sum(len(node.variables) for node in found.subtree)
     return {"jobs": len(rounds), "results_compared": compared, "variables_compared": variables, "differences": 0}
 
 

@@ -23,6 +23,8 @@ import numpy as np
 from tutelage._errors import BadInput
 
 LENGTH = 16
+COMPILERS = ("jax", "jaxlib", "equinox", "functools")
+"""Whose wrappers compute what they wrap: compiled, or cached."""
 
 
 def digest(plain: Any) -> str:
@@ -60,10 +62,16 @@ def described(thing: Any) -> Any:
 
 
 class _Describer:
-    """One description in the making; `seen` are functions and objects that are being described already."""
+    """One description in the making.
+
+    What is being described and comes again within itself is named by how far out it is. Anything else that comes again
+    is described again, so that two equal things are what one thing twice is; `known` spares the work.
+    """
 
     def __init__(self) -> None:
-        self.seen: dict[int, int] = {}
+        self.open: list[int] = []
+        self.outermost = 0  # of what came again within itself, since the present thing was begun
+        self.known: dict[tuple[int, str | None], tuple[Any, Any]] = {}  # with the thing: nothing else takes its id
         self.home: str | None = None
 
     def describe(self, thing: Any) -> Any:
@@ -77,12 +85,23 @@ class _Describer:
             return [_name(type(thing)), thing.name]
         if isinstance(thing, np.generic) or hasattr(thing, "__array__"):
             return _array(np.asarray(thing))
-        if id(thing) in self.seen:
-            return {"again": self.seen[id(thing)]}
-        self.seen[id(thing)] = len(self.seen)
-        found = self._described(thing)
-        if isinstance(thing, (list, tuple, dict, set, frozenset)):
-            del self.seen[id(thing)]  # a temporary container may leave its id to another
+        if id(thing) in self.open:
+            depth = self.open.index(id(thing))
+            self.outermost = min(self.outermost, depth)
+            return {"again": len(self.open) - depth}
+        key = (id(thing), self.home)
+        return self.known[key][1] if key in self.known else self._found(thing, key)
+
+    def _found(self, thing: Any, key: tuple[int, str | None]) -> Any:
+        before, self.outermost = self.outermost, len(self.open)
+        self.open.append(id(thing))
+        try:
+            found = self._described(thing)
+            if self.outermost >= len(self.open) - 1:  # it is the same wherever it stands
+                self.known[key] = (thing, found)
+        finally:
+            self.open.pop()
+            self.outermost = min(before, self.outermost)
         return found
 
     def _described(self, thing: Any) -> Any:
@@ -93,7 +112,10 @@ class _Describer:
         if isinstance(thing, (set, frozenset)):
             return sorted((self.describe(each) for each in thing), key=repr)
         if isinstance(thing, Mapping):
-            return {"map": [[self.describe(key), self.describe(value)] for key, value in thing.items()]}
+            pairs = [[self.describe(key), self.describe(value)] for key, value in thing.items()]
+            return {"map": sorted(pairs, key=repr)}
+        if isinstance(thing, range):
+            return {"range": [thing.start, thing.stop, thing.step]}
         if isinstance(thing, types.ModuleType):
             return {"module": thing.__name__}
         if isinstance(thing, type):
@@ -101,7 +123,9 @@ class _Describer:
         if isinstance(thing, functools.partial):
             return {"partial": [self.describe(part) for part in (thing.func, thing.args, thing.keywords)]}
         if isinstance(thing, types.MethodType):
-            return {"method": thing.__func__.__qualname__, "of": self.describe(thing.__self__)}
+            known = _known(type(thing.__self__))
+            method = thing.__func__.__qualname__ if known else self.describe(thing.__func__)
+            return {"method": method, "of": self.describe(thing.__self__)}
         if inspect.isfunction(thing):
             return self._function(thing)
         if inspect.isbuiltin(thing) or isinstance(thing, np.ufunc):
@@ -111,7 +135,7 @@ class _Describer:
     def _object(self, thing: Any) -> Any:
         kind = type(thing)
         wrapped = getattr(thing, "__wrapped__", None)
-        if callable(wrapped):  # a compiled or cached function
+        if callable(wrapped) and kind.__module__.partition(".")[0] in COMPILERS:
             return {"wrapped": self.describe(wrapped)}
         facts = _fields(thing)
         if facts is None:
@@ -138,14 +162,16 @@ class _Describer:
                 "source": _source(function),
                 "defaults": self.describe(function.__defaults__),
                 "keywords": self.describe(function.__kwdefaults__),
-                "outside": [[name, self._outside(value)] for name, value in _outside(function)],
+                "around": [[name, self.describe(value)] for name, value in _around(function)],
+                "globals": [[name, self._global(value)] for name, value in _globals(function)],
             }
         finally:
             self.home = home
-        return {"function": function.__qualname__, **facts}
+        # A helper is a short name only: else what several of them share would be written out for each of them.
+        return {"function": function.__qualname__, **(facts if home is None else {"content": digest(facts)})}
 
-    def _outside(self, value: Any) -> Any:
-        """What a function refers to; a helper of another module counts by its name."""
+    def _global(self, value: Any) -> Any:
+        """What a function finds in its module; what has no name there, such as a lock, hardly makes a difference."""
         try:
             return self.describe(value)
         except BadInput:
@@ -178,7 +204,16 @@ def _fields(thing: Any) -> dict[str, Any] | None:
     if hasattr(thing, "model_dump"):
         return dict(thing.model_dump())
     own = getattr(thing, "__dict__", None)
-    return dict(own) if isinstance(own, dict) else None
+    return dict(own) if isinstance(own, dict) else _slots(thing)
+
+
+def _slots(thing: Any) -> dict[str, Any] | None:
+    """The values of an object that has nothing but slots."""
+    parts = [vars(kind).get("__slots__") for kind in type(thing).__mro__[:-1]]  # none of a bare `object()`: a mark
+    if any(part is None for part in parts):
+        return None
+    names = [name for part in parts for name in ((part,) if isinstance(part, str) else part or ())]
+    return {name: getattr(thing, name) for name in sorted(names) if hasattr(thing, name)}
 
 
 def _source(function: Any) -> str:
@@ -195,11 +230,12 @@ def _source(function: Any) -> str:
 def _node(function: Any) -> ast.AST | None:
     """The syntax of a function; None if its text is not at hand, or holds several that it might be."""
     try:
-        text = textwrap.dedent(inspect.getsource(function))
+        # Of the code: a wrapper passes itself off as what it wraps.
+        text = textwrap.dedent(inspect.getsource(function.__code__))
         tree = ast.parse(text)
     except (OSError, TypeError, SyntaxError):
         return None
-    wanted = ast.Lambda if function.__name__ == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
+    wanted = ast.Lambda if function.__code__.co_name == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
     found = [node for node in ast.walk(tree) if isinstance(node, wanted)]
     if wanted is not ast.Lambda:
         return found[0] if found else None
@@ -225,13 +261,18 @@ def _instructions(code: types.CodeType) -> list[Any]:
     return [[part.co_code.hex(), part.co_names, part.co_varnames] for part in _codes(code)] + constants
 
 
-def _outside(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Names that a function takes from around it, with what they stand for now."""
+def _around(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Names that a function takes from the functions around it, with what they stand for now."""
     inner: Any = function
     for name, cell in zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not yet bound
             yield name, None
+
+
+def _globals(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Names that a function takes from its module, with what they stand for now."""
+    inner: Any = function
     names = {name for code in _codes(inner.__code__) for name in code.co_names}
     yield from ((name, inner.__globals__[name]) for name in sorted(names) if name in inner.__globals__)

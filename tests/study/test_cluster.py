@@ -11,7 +11,7 @@ from distributed import Client
 import tutelage as tt
 from benchmarks._loopback import loopback
 from tutelage._errors import BadInput
-from tutelage.store.asking import differences
+from tutelage.store.fetching import differences
 from tutelage.study import cluster
 from tutelage.study.sweep import _Work
 

@@ -10,7 +10,7 @@ import pytest
 import tutelage as tt
 from tutelage import papers
 from tutelage._errors import BadInput
-from tutelage.study.fingerprint import fingerprint
+from tutelage._identity import identity
 from tutelage.study.measuring import asked
 
 PAPER = papers.get("both_layers")
@@ -86,22 +86,22 @@ def test_keys_change_with_what_is_computed(monkeypatch):
     pairs = [(same, other), (quantile(0.1), quantile(0.9)), (Scaled(1), Scaled(2))]
     pairs += [(functools.partial(spread, run=1), functools.partial(spread, run=2))]
     for one, another in pairs:
-        assert fingerprint(one) != fingerprint(another)
-    assert fingerprint(quantile(0.1)) == fingerprint(quantile(0.1))
-    assert fingerprint(Scaled(1)) == fingerprint(Scaled(1))
-    before = fingerprint(spread)
+        assert identity(one) != identity(another)
+    assert identity(quantile(0.1)) == identity(quantile(0.1))
+    assert identity(Scaled(1)) == identity(Scaled(1))
+    before = identity(spread)
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 2)
-    assert fingerprint(spread) != before
+    assert identity(spread) != before
 
 
 def test_keys_are_the_same_in_every_process():
     """Also where there is no file to read the source from, and whatever the order of sets."""
     source = textwrap.dedent("""
-        from tutelage.study.fingerprint import fingerprint
+        from tutelage._identity import identity
         WORDS = {"a", "b", "c"}
         def own(run):
             return [word in {"x", "y", "z"} for word in WORDS]
-        print(fingerprint(own), fingerprint(lambda run: own(run)))
+        print(identity(own), identity(lambda run: own(run)))
     """)
     told = [
         subprocess.run([sys.executable, "-c", source], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True)

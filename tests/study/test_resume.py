@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.store.asking import differences
+from tutelage.papers.both_layers.figures import phases
+from tutelage.store.fetching import differences, tree_differences
 from tutelage.store.store import Store
+from tutelage.trajectory.dataset import load_tree
 
 # The commands as they are, but with chunks that take a while and a checkpoint after each of them: a run of 38 chunks
 # then lasts some four seconds, whatever the machine.
@@ -19,7 +22,7 @@ import sys, time
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
 from tutelage.present import cli
-from tutelage.store import asking
+from tutelage.store import fetching
 
 advance = Loop.advance
 
@@ -28,11 +31,33 @@ def slowly(loop):
     time.sleep(0.1)
 
 Loop.advance = slowly
-asking.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
+fetching.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
 cli.main()
 """
+
+# Stages of a problem of one's own, in the same way.
+STAGES = """
+import jax
+import tutelage as tt
+
+problem = tt.Problem(
+    inputs=tt.Gaussian(1000),
+    teacher=tt.TwoLayer("linear", first=[[1.0]]),
+    student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-2), width=2, trains=("first",)),
+)
+
+def halved(handover):
+    teacher, students = handover.start
+    return handover.changed(start=tt.Start(teacher, jax.tree.map(lambda leaf: leaf / 2, students)))
+
+stages = [
+    tt.Stage("one", tt.Descent(step=0.01, steps=20)),
+    tt.Stage("two", tt.Descent(step=0.02, steps=60), halved, record=tt.Record(at="all")),
+    tt.Stage("three", tt.Flow(until=1.0), record=tt.Record(10)),
+]
+"""
 RUN = ("run", "both_layers", "--seeds", "2", "--set", "width=3")
-ABSENCE = 60.0  # seconds after which something that should come never will
+ABSENCE = 240.0  # seconds after which something that should come never will
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +65,8 @@ def reference():
     return tt.papers.both_layers(width=3).descend(seeds=2).dataset
 
 
-def begin(store, *words):
-    command = [sys.executable, "-c", SLOWLY, *RUN, "--store", str(store.root), *words]
+def begin(store, words=RUN, source=SLOWLY):
+    command = [sys.executable, "-c", source, *words, "--store", str(store.root)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -124,9 +149,9 @@ def test_killed_while_the_result_is_written(tmp_path, reference, moment):
 import os, signal
 import tutelage as tt
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.store import asking
+from tutelage.store import fetching
 
-real, asking.Checkpoint = asking.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
+real, fetching.Checkpoint = fetching.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
 
 def half(*args):
     real(*args)
@@ -139,12 +164,73 @@ def before(path, write):
         os.kill(os.getpid(), signal.SIGKILL)
     real(path, halfway)
 
-asking.{moment} = half if "{moment}" == "write_json" else before
-tt.Store({str(store.root)!r}).run(tt.papers.both_layers(width=3), seeds=2)
+fetching.{moment} = half if "{moment}" == "write_json" else before
+tt.papers.both_layers(width=3).run(store={str(store.root)!r}, seeds=2)
 """
     assert subprocess.run([sys.executable, "-c", dying]).returncode == -signal.SIGKILL
     (entry,) = store.entries()
     assert entry.state == "unfinished" and checkpoint(store) is not None
-    assert differences(store.run(tt.papers.both_layers(width=3), seeds=2).dataset, reference) == []
+    assert differences(tt.papers.both_layers(width=3).run(store=store, seeds=2).dataset, reference) == []
     (entry,) = store.entries()
     assert sorted(path.name for path in entry.folder.iterdir()) == ["log", "spec.json", "summary.json", "trajectory.nc"]
+
+
+def killed_when(process, ready) -> None:
+    wait_for(ready, process)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_stages_killed_in_the_second_go_on_and_end_with_the_same_bits(tmp_path):
+    store, scope = Store(tmp_path), {}
+    exec(STAGES, scope)  # as the process has them: a name depends on how a function is written
+    whole = tt.run(scope["problem"], scope["stages"], seeds=2)
+    source = SLOWLY.replace("cli.main()", STAGES + "tt.run(problem, stages, seeds=2, store=sys.argv[-1])")
+    # The second stage has its place in the checkpoint when it was begun, and rows once a chunk of it is done.
+    killed_when(begin(store, (), source), lambda: has_rows(store, stage=1))
+    assert not has_rows(store, stage=2)
+    (entry,) = store.entries()
+    assert entry.state == "unfinished"
+    finished(store, begin(store, (), source))
+    assert "taken up again" in (entry.folder / "log").read_text()
+    assert tree_differences(load_tree(entry.result), whole.tree()) == []
+
+
+def has_rows(store, stage: int) -> bool:
+    path = checkpoint(store)
+    if path is None:
+        return False
+    with np.load(path, allow_pickle=False) as saved:
+        return any(name.startswith(f"{stage}/row/") for name in saved.files)
+
+
+# A figure of seven runs, here of three, and each a little slower than it is.
+FIGURE = SLOWLY.replace("time.sleep(0.1)", "time.sleep(0.02)").replace(
+    "cli.main()",
+    "from tutelage.papers.both_layers.figures import phases\nphases.SCALES_TRIED = phases.SCALES_TRIED[:3]\ncli.main()",
+)
+
+
+def test_a_reproduction_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
+    """Its runs are read, the one in progress is taken up again, and the figure is that of one left alone."""
+    store, report = Store(tmp_path / "store"), tmp_path / "report"
+    words = ("reproduce", "both_layers/scales", "--quick", "--quiet", "--out", str(report))
+    killed_when(begin(store, words, FIGURE), lambda: complete(store) and checkpoint(store) is not None)
+    before = {entry.id: entry.result.stat().st_mtime_ns for entry in complete(store)}
+    assert 1 <= len(before) <= 2 and not (report / "both_layers" / "scales.nc").exists()
+    again = begin(store, words, FIGURE)
+    _, told = again.communicate(timeout=ABSENCE)
+    assert again.returncode == 0, told
+    assert len(complete(store)) == len(store.entries()) == 3
+    assert {id: store.find(id).result.stat().st_mtime_ns for id in before} == before
+    logs = [(entry.folder / "log").read_text() for entry in store.entries()]
+    assert all(log.count(" computed in ") == log.count(" stored") == 1 for log in logs)
+    assert sum("taken up again" in log for log in logs) == 1
+    monkeypatch.setattr(phases, "SCALES_TRIED", phases.SCALES_TRIED[:3])
+    alone = tt.papers.both_layers.figure("scales").compute(tt.papers.both_layers.settings(), "quick")
+    assert differences(tt.load(report / "both_layers" / "scales.nc"), alone) == []
+
+
+def complete(store):
+    return [entry for entry in store.entries() if entry.state == "finished"]

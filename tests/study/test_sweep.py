@@ -17,13 +17,17 @@ import pytest
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted, ask_to_stop, gentle_signals
-from tutelage.store.asking import differences, spec_of
+from tutelage._revisions import REVISIONS
+from tutelage.papers.paper import Paper
+from tutelage.store.fetching import differences
 from tutelage.study import cells, workers
 from tutelage.study.cells import VERDICTS, Cell
 from tutelage.study.measuring import asked
 from tutelage.study.sweep import Sweep, _Work
+from tutelage.trajectory.findings import Checked, Finding, Table, Verdict
 
 BASE = tt.papers.both_layers(steps=50)
+CLAIM = next(claim for claim in BASE.paper.claims if claim.id == "BL01")
 DIMS = {"dim": [10, 100, 1000]}
 
 
@@ -112,13 +116,19 @@ def test_verdicts_of_claims(tmp_path):
     assert not found.failed and found.final_loss.notnull().all()
 
 
+def test_a_sweep_of_verdicts_alone_needs_no_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(Paper, "run", lambda *args, **options: pytest.fail("ran it"))
+    monkeypatch.setattr(Paper, "check", lambda *args, **options: Table((Checked(CLAIM, Finding(Verdict.HOLDS)),)))
+    found = sweep(tmp_path, {"dim": [10, 100]}, "claim:BL01")
+    assert found.dataset["claim:BL01"].values.tolist() == [[1.0, 1.0], [1.0, 1.0]] and not found.failed
+
+
 def test_a_claim_whose_id_begins_that_of_another(monkeypatch):
     """`check(only="A")` also checks "A:x", which was not asked for."""
     paper = tt.papers.both_layers
-    one = next(claim for claim in paper.claims if claim.id == "BL01")
-    twice = replace(paper, claims=(one, replace(one, id="BL01:again")))
+    twice = replace(paper, claims=(CLAIM, replace(CLAIM, id="BL01:again")))
     monkeypatch.setattr(cells.papers, "get", lambda name: twice)
-    cell = Cell(spec_of(BASE, None, 2), asked(twice, "claim:BL01"))
+    cell = Cell("both_layers", BASE.settings.model_dump(), "descent", (0, 1), asked(twice, "claim:BL01"), "")
     assert list(cells.compute(cell)["measures"]) == ["claim:BL01"]
 
 
@@ -138,8 +148,17 @@ def test_a_larger_sweep_keeps_the_cells_of_the_smaller(tmp_path, computed):
     assert len(computed) == 2
     large = sweep(tmp_path, seeds=64)
     assert len(computed) == 2 + 4  # the second block of two dims, both blocks of the third
-    assert [cell.spec.seeds[0] for cell in computed[2:]] == [32, 32, 0, 32]
+    assert [cell.seeds[0] for cell in computed[2:]] == [32, 32, 0, 32]
     assert np.array_equal(large.final_loss.sel(dim=[10, 100])[:, :32], small.final_loss)
+
+
+def test_what_an_older_revision_computed_is_shown_as_such_and_computed_anew(tmp_path, computed, monkeypatch):
+    old = sweep(tmp_path).entry
+    assert not old.outdated
+    monkeypatch.setitem(REVISIONS, "both_layers", REVISIONS["both_layers"] + 1)
+    new = sweep(tmp_path).entry
+    assert len(computed) == 6 and new.id != old.id
+    assert old.outdated == {"both_layers": REVISIONS["both_layers"] - 1} and not new.outdated
 
 
 def test_a_changed_function_is_measured_anew(tmp_path, computed):
@@ -178,7 +197,7 @@ def test_a_cell_that_raises_is_told_and_tried_again(tmp_path, computed):
     assert found.entry.state == "unfinished" and "failed: dim=100" in (found.entry.folder / "log").read_text()
     mark.touch()
     again = sweep(tmp_path / "store", measure=choosy)
-    assert [cell.spec.settings["dim"] for cell in computed] == [10, 100, 1000, 100]
+    assert [cell.settings["dim"] for cell in computed] == [10, 100, 1000, 100]
     assert not again.failed and again.done.values.all() and again.entry.state == "finished"
 
 

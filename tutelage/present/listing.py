@@ -25,7 +25,7 @@ def listing(entries: Sequence[Entry], asked: Sequence[str] = ()) -> None:
     head = ("run", "kind", "paper", "state", *names, "seeds", "loss", "took", "age")
     now = time.time()
     lines = _aligned([head, *(_row(entry, names, now) for entry in entries)])
-    lines[1:] = [_coloured(line, entry.state) for line, entry in zip(lines[1:], entries, strict=True)]
+    lines[1:] = [_coloured(line, entry) for line, entry in zip(lines[1:], entries, strict=True)]
     if len(differing) > MOST:
         lines.append(f"They also differ in {', '.join(differing[MOST:])}; --json shows all.")
     typer.echo("\n".join([*lines, *(f"{entry.id[:8]}: {entry.trouble}" for entry in entries if entry.trouble)]))
@@ -36,8 +36,14 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _coloured(line: str, state: str) -> str:
-    return line.replace(f" {state} ", f" {typer.style(state, fg=_COLOURS[state])} ", 1)
+def _coloured(line: str, entry: Entry) -> str:
+    shown = _state(entry)
+    return line.replace(f" {shown} ", f" {typer.style(shown, fg=_COLOURS[entry.state])} ", 1)
+
+
+def _state(entry: Entry) -> str:
+    """With a mark at what an older revision computed: it can be shown, but asking for it computes it anew."""
+    return f"{entry.state} (older)" if entry.outdated else entry.state
 
 
 def varied(entries: Sequence[Entry]) -> list[str]:
@@ -75,7 +81,7 @@ def _row(entry: Entry, names: Sequence[str], now: float) -> tuple[str, ...]:
     return (
         entry.id[:8],
         *told,
-        entry.state,
+        _state(entry),
         *shown,
         seeds,
         number(entry.value("loss")),

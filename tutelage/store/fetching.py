@@ -18,7 +18,7 @@ from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Progress
 from tutelage.store.store import CHECKPOINTS, Entry, Store, tidied
 from tutelage.trajectory.asked import Asked
-from tutelage.trajectory.dataset import load_tree, packed
+from tutelage.trajectory.dataset import WHOLE, load_tree, packed
 from tutelage.trajectory.findings import Table
 from tutelage.trajectory.result import Run
 from tutelage.trajectory.running import perform
@@ -66,7 +66,7 @@ def fetch(
             _commit(store, entry, run)
         for name in CHECKPOINTS:
             (entry.folder / name).unlink(missing_ok=True)
-    return run
+    return replace(run, entry=store.find(entry.id))  # as it is now
 
 
 def spec_of(asked: Asked) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _commit(store: Store, entry: Entry, run: Run) -> None:
 
 
 def _agree(entry: Entry, stored: Run, run: Run, checkpoint: Path) -> None:
-    found = differences(stored.dataset, run.dataset)
+    found = tree_differences(load_tree(entry.result), run.tree())
     if found:
         checkpoint.unlink(missing_ok=True)  # asking again is to compute again
         raise Disagreement(
@@ -165,6 +165,18 @@ def _agree(entry: Entry, stored: Run, run: Run, checkpoint: Path) -> None:
 
 def _made(dataset: xr.Dataset) -> str:
     return ", ".join(f"{name} {dataset.attrs.get(f'{name}_version', '?')}" for name in ("tutelage", "jax", "python"))
+
+
+def tree_differences(one: xr.DataTree, other: xr.DataTree) -> list[str]:
+    """In which variables two runs differ: in their records, their last weights or their stages."""
+    parts: list[dict[str, xr.Dataset]] = [
+        {node.relative_to(tree): node.to_dataset(inherit=False) for node in tree.subtree} for tree in (one, other)
+    ]
+    found = []
+    for path in dict.fromkeys([*parts[0], *parts[1]]):
+        prefix = "" if path in (".", WHOLE) else f"{path}/"
+        found += [prefix + text for text in differences(*(part.get(path, xr.Dataset()) for part in parts))]
+    return found
 
 
 def differences(one: xr.Dataset, other: xr.Dataset) -> list[str]:

@@ -26,6 +26,7 @@ from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
 from tutelage.study.measuring import Asked, Wanted, asked
 from tutelage.study.sweep_result import Sweep
+from tutelage.trajectory.asked import Asked as AskedRun
 from tutelage.trajectory.dataset import load, provenance, save
 from tutelage.trajectory.measures import needed
 
@@ -60,16 +61,22 @@ class _Plan:
         return [[self._cell(experiment, block) for block in blocks] for experiment in self.experiments()]
 
     def _cell(self, experiment: Experiment, seeds: tuple[int, ...]) -> Cell:
-        measures = [each.measure(self.paper) for each in self.asked if not each.claim]
         name, settings = self.paper.recipe.known(self.dynamics), experiment.settings
-        run = self.paper.recipe.asked(settings, dynamics=name, seeds=seeds, record=needed(measures))
-        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.asked, run.identity)
+        run = self._run(experiment, seeds).identity
+        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.asked, run)
 
-    def spec(self) -> dict[str, Any]:
+    def _run(self, experiment: Experiment, seeds: tuple[int, ...]) -> AskedRun:
+        measures = [each.measure(self.paper) for each in self.asked if not each.claim]
+        return self.paper.recipe.asked(
+            experiment.settings, dynamics=self.dynamics, seeds=seeds, record=needed(measures)
+        )
+
+    def spec(self, cells: list[list[Cell]]) -> dict[str, Any]:
         """As it is written in `spec.json`."""
-        plain = self.plain()
-        runs = [[cell.run for cell in row] for row in self.cells()]
-        return {"kind": "sweep", **plain, "asked": {"schema": SCHEMA, "kind": "sweep", "runs": runs, **plain}}
+        plain, runs = self.plain(), [[cell.run for cell in row] for row in cells]
+        revisions = self._run(next(self.experiments()), self.seeds).revisions
+        asked = {"schema": SCHEMA, "kind": "sweep", "revisions": revisions, "runs": runs, **plain}
+        return {"kind": "sweep", **plain, "asked": asked}
 
     def plain(self) -> dict[str, Any]:
         """What was asked, in words."""
@@ -131,7 +138,7 @@ def sweep(
     plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
-    spec = plan.spec()
+    spec = plan.spec(cells)
     entry = kept.prepare(digest(spec["asked"]), spec)
     with kept.locked(entry.id, told=told):
         tidied(entry)
@@ -264,7 +271,7 @@ class _Work:
                 dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
             if measure and measure.law:
                 dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
-        return dataset.assign_attrs(provenance(plan.plain()) | {"paper": plan.paper.name})
+        return dataset.assign_attrs(provenance({"kind": "sweep"} | plan.plain()) | {"paper": plan.paper.name})
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan

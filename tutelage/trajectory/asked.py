@@ -84,7 +84,7 @@ class Asked:
     stop: Stop = Stop()
     start: Start | None = None
     about: dict[str, Any] = field(default_factory=dict, compare=False)
-    """Words for listings, which make no difference: a paper, its settings, its dynamics."""
+    """For listings: a paper, its settings, its dynamics. The first two count, since they decide what is said of it."""
 
     def __post_init__(self) -> None:
         if not self.seeds:
@@ -99,7 +99,9 @@ class Asked:
         """Everything that makes a difference, as JSON."""
         parts = {name: getattr(self, name) for name in ("problem", "plan", "seeds", "record", "stop", "start")}
         asked = {name: described(part) for name, part in parts.items()}
-        return {"schema": SCHEMA, "revisions": self.revisions, **asked}
+        # A paper says of a run what another would not, such as its phases, and says it by all of its settings.
+        whose: dict[str, Any] = {name: self.about[name] for name in ("paper", "settings") if name in self.about}
+        return {"schema": SCHEMA, "revisions": self.revisions, **asked, **whose}
 
     @property
     def revisions(self) -> dict[str, int]:
@@ -107,7 +109,8 @@ class Asked:
         stages = self.plan if isinstance(self.plan, tuple) else (Stage("", self.plan),)
         kind = type(getattr(self.problem, "student", self.problem)).__name__
         moves = {stage.dynamics.name: stage.dynamics.revision for stage in stages}
-        return {"loop": REVISIONS["loop"], kind: REVISIONS.get(kind, 1)} | moves
+        paper = {self.about["paper"]: self.about.get("revision", 1)} if "paper" in self.about else {}
+        return {"loop": REVISIONS["loop"], kind: REVISIONS.get(kind, 1)} | moves | paper
 
     @cached_property
     def identity(self) -> str:

@@ -94,6 +94,8 @@ def needed(measures: Sequence[Measure]) -> Record:
     ```
     """
     record = Record()
+    if not measures:
+        return record
     if all(measure.observables is not None for measure in measures):
         names = _once(("loss", *(name for m in measures for name in m.observables or ())))
         record = replace(record, observables=names)

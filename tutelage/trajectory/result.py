@@ -108,10 +108,20 @@ class Run(Recorded):
     def final(self) -> Any:
         if self.ends and isinstance(self.ends[0], Prepared):
             return self.ends[1]
-        leaves, structure = jax.tree.flatten(self._prepared.start)
         if not self.ends:
             raise BadInput("This run was read from a file without its last weights.")
-        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends][: len(leaves)])
+        leaves, structure = jax.tree.flatten(self._like)
+        if len(leaves) != len(self.ends):
+            raise BadInput("A stage has changed what the weights are made of; compute this run to have the last ones.")
+        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends])
+
+    @property
+    def _like(self) -> Any:
+        """Weights of the same structure as the last ones. Stages change how many there are, hardly ever of what."""
+        asked = self.asked
+        if asked is None or isinstance(asked.plan, AbstractDynamics):
+            return self._prepared.start
+        return asked.plan[0].dynamics.prepare(asked.problem, list(asked.seeds), asked.start).start
 
     @property
     def stopped(self) -> tuple[StopReason, ...]:
@@ -177,7 +187,7 @@ class Run(Recorded):
             sentences = [reason.sentence for reason in dict.fromkeys(self.stopped)]
             result |= {"stopped": counts, "stopped_because": sentences}
         if self.ends is not None and not self.stages:
-            result["frame"] = int(self.start.first.shape[-1]) if hasattr(self.start, "first") else None
+            result["frame"] = self._frame
         for name in ("stop_time", "loss"):
             if name in self.dataset:
                 result[name] = _spread((self.last(name) if name == "loss" else self.dataset[name]).values)
@@ -189,6 +199,14 @@ class Run(Recorded):
         if self.certificate is not None:
             result["certificate"] = self.certificate.records()
         return result | {"seconds": round(self.seconds, 3)}
+
+    @property
+    def _frame(self) -> int | None:
+        """How many coordinates the weights have. A run that was read need not be prepared anew to say it."""
+        if not self.computed and self.entry is not None:
+            known: int | None = self.entry.summary.get("frame")
+            return known
+        return int(self.start.first.shape[-1]) if hasattr(self.start, "first") else None
 
     def tree(self) -> xr.DataTree:
         """All that a file holds of it: its Dataset, the last weights, and its stages."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
@@ -110,11 +111,16 @@ class Training(Kept):
     """A run in progress, of one stage or of several."""
 
     def __init__(self, asked: Asked):
-        self.asked, self.identity = asked, asked.identity
+        self.asked = asked
         self.stages = asked.plan if isinstance(asked.plan, tuple) else (Stage("", asked.plan),)
         self.done: list[Running] = []
         self.runs: dict[str, Run] = {}
         self.current = self._entered()
+
+    @cached_property
+    def identity(self) -> str:  # type: ignore[override]
+        """Of what was asked. Found out when a checkpoint needs it: a run that is not kept may be of anything."""
+        return self.asked.identity
 
     def _entered(self) -> Running:
         """The next stage, from where the last one ended."""

@@ -1,0 +1,369 @@
+"""Names of what is asked for: another name for any change, the same one in every process, and none for the nameless."""
+
+import dataclasses
+import enum
+import functools
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import tutelage as tt
+from tutelage._errors import BadInput
+from tutelage._identity import described, digest, identity
+from tutelage.trajectory.asked import Asked
+
+FACTOR = 2.0
+
+
+def slower(number):
+    return FACTOR / (1 + number)
+
+
+def slowest(number):
+    return slower(number) / (1 + number)
+
+
+def power(exponent):
+    return lambda number: (1 + number) ** exponent
+
+
+def loss_of(view):
+    return view.loss
+
+
+def network(**changes):
+    values = {"activation_": "relu", "first": tt.GaussianRows(1e-3), "second": "ones", "width": 2} | changes
+    return tt.TwoLayer(values.pop("activation_"), **values)
+
+
+def mixture(**changes):
+    return tt.Mixture(**{"start": tt.MixtureRows("orthonormal"), "width": 3} | changes)
+
+
+def problem(**changes):
+    teacher = tt.TwoLayer("relu", first=[[1.0, 0.0]])
+    return tt.Problem(**{"inputs": tt.Gaussian(50), "teacher": teacher, "student": network()} | changes)
+
+
+X, Y = np.arange(12.0).reshape(3, 4), np.arange(3.0)
+
+
+def moved(array, by=1.0):
+    """The same array but for one entry."""
+    other = np.array(array)
+    other.flat[-1] = np.nextafter(other.flat[-1], by + other.flat[-1])
+    return other
+
+
+# A thing, and what changes of it one at a time. Every one must have a name of its own.
+CHANGES = {
+    "Problem": (problem, {
+        "inputs": tt.Gaussian(51), "teacher": tt.TwoLayer("relu", first=[[1.0, 1e-16]]), "student": network(width=3),
+        "noise": 1e-300,
+    }),
+    "TwoLayer": (network, {
+        "activation_": "erf", "first": tt.GaussianRows(np.nextafter(1e-3, 1)), "second": "mean", "width": 3,
+        "outputs": 2, "trains": ("first",), "tied": True,
+    }),
+    "laws": (network, {
+        "first": tt.SphereRows(1e-3), "second": tt.GaussianEntries(1.0), "width": 4,
+    }),
+    "given weights": (lambda **c: tt.TwoLayer("relu", **{"first": X + 1, "second": Y} | c), {
+        "first": moved(X + 1), "second": moved(Y),
+    }),
+    "Mixture": (mixture, {
+        "gate": "probit", "degree": 4, "start": tt.MixtureRows("iid"), "width": 4, "second": "mean", "outputs": 2,
+        "trains": ("routers",),
+    }),
+    "Descent": (lambda **c: tt.Descent(**{"step": 0.1, "steps": 10} | c), {
+        "step": np.nextafter(0.1, 1), "steps": 11, "data": 7, "schedule": slower, "truncation": tt.Truncation((2.0,)),
+        "rates": {"second": 0.1},
+    }),
+    "Flow": (lambda **c: tt.Flow(**{"until": 10.0} | c), {
+        "until": 11.0, "rtol": 1e-9, "solver": "stiff", "data": 7, "rates": {"first": 2.0},
+    }),
+    "Sgd": (lambda **c: tt.Sgd(**{"steps": 10, "batch": 4, "step": 0.1} | c), {
+        "steps": 11, "batch": 5, "step": 0.2, "law": "direct", "dtype": "float32", "schedule": slower,
+        "rates": {"second": 0.1},
+    }),
+    "optimiser": (lambda **c: tt.Sgd(**{"steps": 10, "batch": 4, "optimiser": optax.sgd(0.1)} | c), {
+        "optimiser": optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), "steps": 11,
+    }),
+    "a step of an optimiser": (lambda **c: optax.sgd(**{"learning_rate": 0.1} | c), {
+        "learning_rate": 0.2, "momentum": 0.9,
+    }),
+    "Record": (lambda **c: tt.Record(**c), {
+        "at": 50, "first": 0.1, "observables": ("loss",), "own": {"mine": loss_of}, "weights": True,
+        "events": (tt.below(1e-3),), "crossings": (tt.Crossings("passed", loss_of),),
+    }),
+    "own observables": (lambda **c: tt.Observable(**{"name": "mine", "measure": loss_of} | c), {
+        "name": "other", "measure": lambda view: 2 * view.loss, "dims": ("unit",), "long_name": "words", "units": "m",
+        "coords": (("unit", (1, 2)),),
+    }),
+    "Event": (lambda **c: tt.Event(**{"name": "here", "when": loss_of} | c), {
+        "name": "there", "when": lambda view: view.loss - 1, "stop": True,
+    }),
+    "Stop": (lambda **c: tt.Stop(**c), {"loss": 1e-9, "gradient": 0.0, "steps": 5}),
+    "Truncation": (lambda **c: tt.Truncation(**{"caps": (2.0, 5.0), "ends": (10,)} | c), {
+        "caps": (2.0, np.inf), "ends": (11,),
+    }),
+    "Stage": (lambda **c: tt.Stage(**{"name": "one", "dynamics": tt.Flow(1.0)} | c), {
+        "name": "two", "dynamics": tt.Flow(2.0), "enter": lambda handover: handover, "record": tt.Record(5),
+        "stop": tt.Stop(1e-3),
+    }),
+    "Asked": (lambda **c: Asked(**{"problem": problem(), "plan": tt.Flow(1.0), "seeds": (0, 1)} | c), {
+        "problem": problem(noise=0.5), "plan": tt.Flow(2.0), "seeds": (1, 0), "record": tt.Record(5),
+        "stop": tt.Stop(1e-3), "start": tt.Start(problem().begin(0).teacher, problem().begin(1).student),
+    }),
+}  # fmt: skip
+
+
+def name_of(thing):
+    return thing.identity if isinstance(thing, Asked) else identity(thing)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_every_field_makes_a_difference_and_equal_content_does_not(what):
+    make, changes = CHANGES[what]
+    names = [name_of(make()), *(name_of(make(**{name: value})) for name, value in changes.items())]
+    assert len(set(names)) == len(names), dict(zip(["", *changes], names, strict=True))
+    assert name_of(make()) == names[0]
+
+
+@pytest.mark.parametrize(
+    "what", ["Problem", "Descent", "Flow", "Sgd", "Record", "Stop", "Truncation", "Stage", "Asked"]
+)
+def test_no_field_is_forgotten_above(what):
+    """A field that is new must be in the table."""
+    make, changes = CHANGES[what]
+    fields = {each.name for each in dataclasses.fields(make()) if each.compare}
+    assert fields - set(changes) - {"optimiser"} == set()
+
+
+@pytest.mark.parametrize("what", ["TwoLayer", "Mixture"])
+def test_no_part_of_a_network_is_forgotten(what):
+    made, described_ = CHANGES[what][0](), described(CHANGES[what][0]())
+    assert set(vars(made)) == set(described_) - {"is"}
+
+
+# ---- functions
+
+
+def test_functions_count_by_what_they_compute(monkeypatch):
+    assert identity(power(2)) == identity(power(2)) != identity(power(3))
+    assert identity(slower) != identity(slowest)
+    assert identity(functools.partial(pow, 2)) != identity(functools.partial(pow, 3))
+    before = identity(slower), identity(slowest)
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    assert identity(slower) != before[0] and identity(slowest) != before[1]  # also through a helper
+
+
+def test_defaults_and_keywords_count():
+    one, other = (lambda number, factor=factor: number * factor for factor in (1, 2))
+    assert identity(one) != identity(other)
+
+    def keyed(number, *, factor):
+        return number * factor
+
+    before = identity(keyed)
+    keyed.__kwdefaults__ = {"factor": 2}
+    assert identity(keyed) != before
+
+
+def test_arrays_around_a_function_count():
+    def scaled(by):
+        return lambda number: number * by
+
+    assert identity(scaled(X)) == identity(scaled(X.copy())) != identity(scaled(moved(X)))
+    assert identity(scaled(jnp.asarray(X))) == identity(scaled(X))
+
+
+def test_functions_of_jax_count_by_what_they_wrap():
+    double, triple = (functools.partial(lambda number, by: number * by, by=by) for by in (2, 3))
+    assert identity(jax.jit(slower)) == identity(jax.jit(slower)) != identity(jax.jit(slowest))
+    assert identity(jax.vmap(double)) == identity(jax.vmap(double)) != identity(jax.vmap(triple))
+    assert identity(jax.jit(slower)) != identity(jax.grad(slower))
+
+
+def test_functions_that_call_one_another_have_a_name():
+    assert identity(even) == identity(even) != identity(odd)
+
+
+def even(number):
+    return True if number == 0 else odd(number - 1)
+
+
+def odd(number):
+    return False if number == 0 else even(number - 1)
+
+
+def wrapped(factor):
+    """A decorator that keeps the name of what it wraps."""
+    if factor == 2:
+
+        def decorate(function):
+            @functools.wraps(function)
+            def inner(number):
+                return 2 * function(number)
+
+            return inner
+    else:
+
+        def decorate(function):
+            @functools.wraps(function)
+            def inner(number):
+                return 3 * function(number)
+
+            return inner
+
+    return decorate
+
+
+def test_a_wrapper_counts_beside_what_it_wraps():
+    assert identity(wrapped(2)(slower)) == identity(wrapped(2)(slower))
+    assert len({identity(each) for each in (slower, wrapped(2)(slower), wrapped(3)(slower))}) == 3
+
+
+class Plain:
+    def __init__(self, value):
+        self.value = value
+
+
+def holding(*values):
+    return lambda number: (number, values)
+
+
+def test_which_of_two_comes_again_makes_a_difference():
+    one, two = Plain(1), Plain(2)
+    assert identity(holding([one], two, one)) != identity(holding([one], two, two))
+    assert identity(([one], two, one)) != identity(([one], two, two))
+
+
+def test_one_thing_twice_is_two_equal_things():
+    once = tt.Descent(0.1, 5)
+    shared = [tt.Stage("a", once), tt.Stage("b", once)]
+    apart = [tt.Stage(name, tt.Descent(0.1, 5)) for name in "ab"]
+    assert identity(shared) == identity(apart)
+    assert identity(holding(X, X)) == identity(holding(X, X.copy()))
+
+
+def test_a_thing_that_holds_itself_has_a_name():
+    def circle(value):
+        one = Plain(value)
+        one.me = one
+        return one
+
+    assert identity(circle(1)) == identity(circle(1)) != identity(circle(2))
+
+
+# ---- values
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_values_of_all_kinds_are_told_apart():
+    values = [None, True, 1, 1.5, "1", -np.inf, np.nan, 1j, b"1", Colour.RED, Colour.BLUE, (), (1,), ((1,),), {1, 2}]
+    values += [{"a": 1}, {"a": 2}, {"b": 1}, X, X.T, X.astype("float32"), X.reshape(4, 3), Plain, Plain(1), np, len]
+    values += [range(3), range(1, 3), range(0, 4, 2)]
+    names = [identity(value) for value in values]
+    assert len(set(names)) == len(names)
+    assert names == [identity(value) for value in values]
+
+
+def test_numbers_of_numpy_and_jax_are_numbers():
+    assert len({identity(value) for value in (0.1, np.float64(0.1), jnp.asarray(0.1))}) == 1
+    assert identity(3) == identity(np.int64(3)) and identity(np.bool_(True)) == identity(True)
+    assert identity(X) == identity(jnp.asarray(X)) == identity(np.asfortranarray(X))
+
+
+def test_the_order_of_a_mapping_makes_no_difference():
+    rates = {"first": 1.0, "second": 0.1}
+    assert identity(tt.Flow(1.0, rates=rates)) == identity(tt.Flow(1.0, rates=dict(reversed(rates.items()))))
+
+
+class Slots:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, number):
+        return self.value
+
+    def method(self, number):
+        return self.value + 1
+
+
+def test_objects_count_by_what_they_hold_and_how_they_are_called():
+    assert identity(Slots(1)) == identity(Slots(1)) != identity(Slots(2))
+    assert identity(holding(Slots(1))) != identity(holding(Slots(2)))
+    assert identity(Slots(1).method) == identity(Slots(1).method) != identity(Slots(2).method)
+    before = identity(Slots(1)), identity(Slots(1).method)
+    call, method = Slots.__call__, Slots.method
+    try:
+        Slots.__call__ = Slots.method = lambda self, number: 7
+        assert identity(Slots(1)) != before[0] and identity(Slots(1).method) != before[1]
+    finally:
+        Slots.__call__, Slots.method = call, method
+
+
+def test_a_description_survives_a_file():
+    for make, changes in CHANGES.values():
+        for each in [make(), *(make(**{name: value}) for name, value in changes.items())]:
+            plain = each.description if isinstance(each, Asked) else described(each)
+            assert digest(json.loads(json.dumps(plain))) == digest(plain)
+
+
+NAMELESS = {
+    "an iterator": lambda: iter([1]),
+    "a generator": lambda: np.random.default_rng(0),
+    "objects in an array": lambda: np.array([None, 1]),
+    "in a list": lambda: [1, [iter([1])]],
+    "in a dataclass": lambda: tt.Record(own={"mine": iter([1])}),
+    "around a function": lambda: holding(iter([1])),
+    "a default": lambda: lambda number, kept=iter([1]): next(kept),  # noqa: B008
+}
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+def test_what_cannot_be_described_is_refused_with_one_sentence(what):
+    with pytest.raises(BadInput, match="so that no run with it can be named") as told:
+        identity(NAMELESS[what]())
+    assert "\n" not in str(told.value) and str(told.value).endswith(".")
+
+
+# ---- in another process
+
+ELSEWHERE = """
+    import sys
+    sys.path[:0] = sys.argv[1:2]
+    import test_identity as here
+    for make, changes in here.CHANGES.values():
+        print(here.name_of(make()), *(here.name_of(make(**{name: value})) for name, value in changes.items()))
+    print(here.identity(here.power(2)), here.identity(here.wrapped(2)(here.slower)), here.identity({"a", "b", "c"}))
+"""
+
+
+def test_names_are_the_same_in_another_process():
+    """Whatever the order of sets there."""
+    words = [sys.executable, "-c", textwrap.dedent(ELSEWHERE), str(Path(__file__).parent)]
+    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"PYTHONHASHSEED": "7"})
+    assert done.returncode == 0, done.stderr
+    here = [
+        " ".join([name_of(make()), *(name_of(make(**{name: value})) for name, value in changes.items())])
+        for make, changes in CHANGES.values()
+    ]
+    last = f"{identity(power(2))} {identity(wrapped(2)(slower))} {identity({'a', 'b', 'c'})}"
+    assert done.stdout.splitlines() == [*here, last]
