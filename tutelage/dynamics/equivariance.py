@@ -5,6 +5,7 @@ commutes with rotations of input space and does not count its dimensions. Then a
 incoming weights, such as a momentum, consists of vectors in input space, and these turn with the weights.
 """
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -45,11 +46,17 @@ def check_lawful(optimiser: "GradientTransformation", layers: dict[str, tuple[in
 
     `layers`: the shapes of the layers that train.
     """
-    if not (_keeps_rows(optimiser, layers) and _commutes(optimiser, layers)):
+    if not _lawful(optimiser, tuple(layers.items())):
         raise BadInput(
             "The optimiser depends on the axes of input space or on their number, as Adam does, so that its law cannot "
             'be drawn in a few coordinates; use law="direct", or an optimiser of norms and inner products.'
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _lawful(optimiser: "GradientTransformation", layers: tuple[tuple[str, tuple[int, int]], ...]) -> bool:
+    """Tried once for each optimiser: the trial has to be compiled."""
+    return _keeps_rows(optimiser, dict(layers)) and _commutes(optimiser, dict(layers))
 
 
 def _keeps_rows(optimiser: "GradientTransformation", layers: dict[str, tuple[int, int]]) -> bool:
