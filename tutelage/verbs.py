@@ -135,7 +135,9 @@ def ask(
     place = current_store() if store is None else store if isinstance(store, Store) else Store(store)
     if place is None or checkpoint is not None:
         return finished(perform(asked, progress=progress, checkpoint=checkpoint_at(checkpoint)))
-    return place.fetch(asked, progress=progress, told=told, fresh=fresh, finish=finished)
+    done = place.fetch(asked, progress=progress, told=told, fresh=fresh, finish=finished)
+    # A run with its weights may have been asked for before without a certificate.
+    return done.said(certificate=(certifier or certified)(done)) if certify and done.certificate is None else done
 
 
 def descend(

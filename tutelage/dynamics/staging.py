@@ -1,7 +1,5 @@
 """Where all seeds of a run begin, and the loss that they descend: on the population, or on samples."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,8 +43,7 @@ def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tup
         return population(problem, start.teacher), False
     if isinstance(data, int):
         positive("data", data)
-        teacher: Any = jax.tree.map(np.asarray, start.teacher)
-        return stacked([draw(problem, teacher, data, seed) for seed in seeds]), True
+        return stacked([draw(problem, start.teacher, data, seed) for seed in seeds]), True
     x, y = (np.asarray(part, float) for part in data)
     if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
         raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")

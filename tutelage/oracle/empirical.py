@@ -129,6 +129,6 @@ def draw(problem: Problem, target: Weights, samples: int, seed: int) -> Abstract
     random = stream(seed, 1)
     x = random.standard_normal((samples, target.first.shape[1]))
     seen = jnp.asarray(np.asarray(target.first) @ x.T)
-    clean = problem.teacher.hidden(target.first, seen).T @ target.second
+    clean = problem.teacher.hidden(jnp.asarray(target.first), seen).T @ jnp.asarray(target.second)
     y = clean + problem.noise * random.standard_normal(clean.shape)
     return empirical(problem, x, y)

@@ -64,7 +64,7 @@ class GatedHidden(AbstractHidden):
     gate: Activation
     degree: int = eqx.field(static=True)
 
-    def _parts(self, first: Rows, seen: Seen) -> tuple[Array, Seen, Seen, Seen]:
+    def _parts(self, first: Rows, seen: Seen) -> tuple[Array, Hidden, Hidden, Hidden]:
         norm = jnp.linalg.norm(first, axis=1, keepdims=True)
         router, expert = jnp.split(seen / norm, 2)
         return norm, router, expert, hermite(self.degree)(expert).astype(seen.dtype)

@@ -112,7 +112,13 @@ def _finished(store: Store, asked: Asked) -> Run | None:
     if asked.identity not in store:
         return None
     entry = store.find(asked.identity)
-    return opened(entry, asked) if entry.state in ("finished", "damaged") else None
+    if entry.state not in ("finished", "damaged"):
+        return None
+    known = store.recent(entry)
+    run = opened(entry, asked) if known is None else replace(known, claims=read_claims(entry), entry=entry)
+    if known is None:
+        store.remember(entry, run)
+    return replace(run, dataset=run.dataset.copy())  # callers may add to theirs
 
 
 def _compute(

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ VARIABLE = "TUTELAGE_STORE"
 RESULT = {"run": "trajectory.nc", "sweep": "sweep.nc"}
 State = Literal["finished", "unfinished", "running", "damaged"]
 SCHEMA = 2
+RECENT, LARGE = 64, 2**25
+"""How many runs a store keeps at hand, and how many bytes each may have."""
 CHECKPOINTS = ("checkpoint.npz", "again.npz")
 """Of a run that is computed for the first time, and of one computed afresh."""
 
@@ -96,6 +99,7 @@ class Store:
 
     def __init__(self, root: str | Path | None = None):
         self.root = Path(root if root is not None else os.environ.get(VARIABLE) or "runs")
+        self._recent: OrderedDict[str, tuple[tuple[int, int], Run]] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r})"
@@ -111,6 +115,20 @@ class Store:
         from tutelage.store.fetching import opened
 
         return opened(self.find(entry) if isinstance(entry, str) else entry)
+
+    def recent(self, entry: Entry) -> "Run | None":
+        """A run that this process has lately read from here or put here, as long as its file is the same."""
+        stamp, run = self._recent.get(entry.id, (None, None))
+        return run if run is not None and stamp == _stamp(entry.result) else None
+
+    def remember(self, entry: Entry, run: "Run") -> None:
+        """Keep a run of moderate size at hand: opening a file takes far longer than reading its numbers."""
+        if run.dataset.nbytes > LARGE:
+            return
+        self._recent[entry.id] = (_stamp(entry.result), run)
+        self._recent.move_to_end(entry.id)
+        while len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
 
     @contextmanager
     def in_use(self) -> Iterator["Store"]:
@@ -169,6 +187,8 @@ class Store:
         """The entry whose id begins with these digits; "last" is the newest."""
         if id == "last" and (entries := self.entries()):
             return entries[0]
+        if len(id) == LENGTH and id in self:
+            return self._entry(id)  # without a look at all others
         found = [name for name in self._ids() if name.startswith(id.lower())] if id else []
         if len(found) != 1:
             what = f"{len(found)} runs of {self.root} begin with {id!r}" if found else f"{self.root} has no run {id!r}"
@@ -224,6 +244,15 @@ class Store:
     def note(self, id: str, line: str) -> None:
         """Add a line to the log of an entry."""
         log(self.root / id, line)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Changes when a file is replaced."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
 
 
 _IN_USE: list[Store] = []
