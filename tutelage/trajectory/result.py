@@ -202,19 +202,11 @@ class Run(Recorded):
 
     @property
     def _frame(self) -> int | None:
-<<<<<<< ours
-        """How many coordinates the weights have. A run that was read need not be prepared anew to say it."""
-        if not self.computed and self.entry is not None:
-            known: int | None = self.entry.summary.get("frame")
-            return known
-        return int(self.start.first.shape[-1]) if hasattr(self.start, "first") else None
-=======
         """How many coordinates the weights have; of a run that was read, as was said when it was stored."""
         if self.ends and isinstance(self.ends[0], Prepared):
             first = getattr(self.ends[1], "first", None)
             return None if first is None else int(first.shape[-1])
         return None if self.entry is None else self.entry.summary.get("frame")
->>>>>>> theirs
 
     def tree(self) -> xr.DataTree:
         """All that a file holds of it: its Dataset, the last weights, and its stages."""
