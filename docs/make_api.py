@@ -7,11 +7,12 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tutelage"
 TARGET = Path(__file__).parent / "api"
 LAYERS = {
-    "problem": "What is to be learnt, and by whom.",
+    "problem": "What is to be learned, and by whom.",
     "oracle": "What the loss and its derivatives are.",
     "dynamics": "How the student moves.",
     "trajectory": "What was seen.",
     "analysis": "What it means.",
+    "store": "What is known already.",
     "papers": "What is claimed.",
     "study": "What many runs say together.",
     "present": "How it is shown.",
