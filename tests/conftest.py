@@ -3,6 +3,7 @@
 import itertools
 
 import hypothesis
+import jax
 import jaxtyping
 import matplotlib
 import pytest
@@ -33,6 +34,13 @@ def untyped():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def promoting(nothing_is_promoted):
+    """For a test in a careful folder that runs what is not careful yet."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,9 @@ ACTIVATIONS = {
 PAIRS = list(itertools.combinations_with_replacement(ACTIVATIONS, 2))
 
 # Short rows for the series: at norm 0.6 softplus' coefficients reach rounding within 128 terms.
-A = np.array([[0.3, -0.4, 0.2], [0.1, 0.5, -0.2]])
-B = np.array([[0.2, 0.3, 0.4], [-0.5, 0.1, 0.1]])
-C = np.array([[1.0, -0.7], [0.4, 2.0]])
+A = jnp.array([[0.3, -0.4, 0.2], [0.1, 0.5, -0.2]])
+B = jnp.array([[0.2, 0.3, 0.4], [-0.5, 0.1, 0.1]])
+C = jnp.array([[1.0, -0.7], [0.4, 2.0]])
 
 
 def by_quadrature(s, t, c, a, b):
@@ -62,7 +62,7 @@ def test_derivatives_by_finite_differences(s, t):
         far, near = (f(-2 * direction) - f(2 * direction)), (f(direction) - f(-direction))
         return np.asarray(8 * near + far) / (12 * h)
 
-    steps = h * np.eye(3)
+    steps = h * jnp.eye(3)[:, None]
     gradient = np.stack([difference(lambda e: k.value(a + e, B), e) for e in steps], axis=-1)
     curvature = np.stack([difference(lambda e: k.gradient(a + e, B), e) for e in steps], axis=-1)
     mixed = np.stack([difference(lambda e: k.gradient(a, B + e), e) for e in steps], axis=-1)
@@ -93,7 +93,7 @@ def test_series_is_a_second_opinion(name):
 def test_series_of_relu_is_within_its_error():
     """Slow convergence, honestly bounded: the bound covers the error and is not vacuous."""
     (atom,) = act.relu.atoms
-    series, rows = SeriesKernel(atom, atom, terms=30), np.array([[1.0, 0.0], [0.9, 0.1]])
+    series, rows = SeriesKernel(atom, atom, terms=30), jnp.array([[1.0, 0.0], [0.9, 0.1]])
     error, bound = np.abs(series.value(rows, rows) - kernel("relu", "relu").value(rows, rows)), series.error(rows, rows)
     assert np.all(error <= bound) and np.max(bound) < 1e-2 and np.max(error) > 1e-4
 
@@ -101,7 +101,7 @@ def test_series_of_relu_is_within_its_error():
 def test_callable_within_its_error():
     """A series truncated too early says so."""
     s = act.from_callable(lambda z: jnp.tanh(3 * z), name="steep")
-    k, rows = kernel(s, s, terms=20), np.array([[1.0, 0.0], [0.6, 0.8]])
+    k, rows = kernel(s, s, terms=20), jnp.array([[1.0, 0.0], [0.6, 0.8]])
     exact = kernel("tanh", "tanh").value(3 * rows, 3 * rows)
     error, bound = np.abs(k.value(rows, rows) - exact), k.error(rows, rows)
     assert np.all(error <= bound) and 1e-5 < np.max(bound) < 0.1
@@ -109,7 +109,7 @@ def test_callable_within_its_error():
 
 def test_error_of_a_sum():
     """A kink at 0 makes a sum of a closed form and series; the bound covers them all."""
-    k, rows = kernel(ACTIVATIONS["half cosine"], "relu", terms=6), np.array([[1.5, 0.0], [0.9, 1.2]])
+    k, rows = kernel(ACTIVATIONS["half cosine"], "relu", terms=6), jnp.array([[1.5, 0.0], [0.9, 1.2]])
     exact = kernel(ACTIVATIONS["half cosine"], "relu", terms=300)
     error, bound = np.abs(k.value(rows, rows) - exact.value(rows, rows)), k.error(rows, rows)
     # The reference is itself a series: its own bound must be far below the smallest error it is used to judge.
@@ -118,7 +118,7 @@ def test_error_of_a_sum():
 
 def test_error_is_never_below_what_rounding_can_see():
     """A tail lost in rounding is not a tail of zero: ReLU's slow tail would multiply what was not seen."""
-    rows = np.array([[1.0, 0.0]])
+    rows = jnp.array([[1.0, 0.0]])
     few, many = (kernel("relu", ACTIVATIONS["softplus"], terms=terms) for terms in (26, 200))
     assert abs(few.value(rows, rows) - many.value(rows, rows))[0, 0] <= few.error(rows, rows)[0, 0] < 1e-6
     assert many.error(rows, rows)[0, 0] > 1e-12
@@ -153,14 +153,14 @@ def test_accuracy_says_which_form():
 def test_against_mpmath(name, function):
     """Integration of the plain definition in long arithmetic."""
     theta = 2.1
-    rows = np.array([[1.3, 0.0]]), 0.7 * np.array([[np.cos(theta), np.sin(theta)]])
+    rows = jnp.array([[1.3, 0.0]]), 0.7 * jnp.array([[np.cos(theta), np.sin(theta)]])
     exact = quadrature.expectation_mp(function, function, 1.3, 0.7, theta, digits=15)
     assert abs(float(kernel(name, name).value(*rows)[0, 0]) - float(exact)) < 2e-15
 
 
 def test_jit_and_vmap():
     k = kernel("relu", "tanh")
-    batch_a, batch_b = np.stack([A, 2 * A, -A]), np.stack([B, B, 3 * B])
-    batched = jax.jit(jax.vmap(lambda a, b: k.pull(jnp.asarray(C), a, b)))(batch_a, batch_b)
+    batch_a, batch_b = jnp.stack([A, 2 * A, -A]), jnp.stack([B, B, 3 * B])
+    batched = jax.jit(jax.vmap(lambda a, b: k.pull(C, a, b)))(batch_a, batch_b)
     for i in range(3):
         np.testing.assert_allclose(batched[i], k.pull(C, batch_a[i], batch_b[i]), rtol=1e-13, atol=1e-15)

@@ -10,8 +10,8 @@ from tutelage.oracle.kernels import kernel, quadrature
 from tutelage.problem import activations as act
 
 PAIRS = [("relu", "relu"), ("abs", "relu"), ("relu", "he4"), ("sigmoid", "relu"), ("tanh", "erf"), ("he3", "tanh")]
-U = np.array([0.6, 0.0, 0.8])
-V = np.array([0.0, 1.0, 0.0])
+U = jnp.array([0.6, 0.0, 0.8])
+V = jnp.array([0.0, 1.0, 0.0])
 DIRECTIONS = {
     "parallel": U,
     "opposite": -U,
@@ -84,19 +84,19 @@ def test_long_rows_of_erf(norms, angle):
 def test_relu_opposite_keeps_relative_accuracy():
     """At the angle pi - psi the value is psi^3 / (6 pi): no digits may be lost to cancellation."""
     for psi in [1e-1, 1e-3, 1e-5]:
-        b = np.array([[-np.cos(psi), np.sin(psi), 0.0]])
+        b = jnp.array([[-np.cos(psi), np.sin(psi), 0.0]])
         with mpmath.workdps(40):
-            x, y = mpmath.mpf(b[0, 0]), mpmath.mpf(b[0, 1])
+            x, y = mpmath.mpf(float(b[0, 0])), mpmath.mpf(float(b[0, 1]))
             angle = mpmath.atan2(y, -x)
             exact = mpmath.hypot(x, y) * (mpmath.sin(angle) - angle * mpmath.cos(angle)) / (2 * mpmath.pi)
-        value = float(kernel("relu", "relu").value(np.array([[1.0, 0.0, 0.0]]), b)[0, 0])
+        value = float(kernel("relu", "relu").value(jnp.array([[1.0, 0.0, 0.0]]), b)[0, 0])
         # The chord carries a rounding of the unit rows, eps / psi of itself, and the value goes with its cube.
         assert abs(value / float(exact) - 1) < 1e-15 / psi + 1e-15
 
 
 def test_angle_of_equal_rows_is_zero_exactly():
-    a = np.random.default_rng(0).normal(size=(6, 5))
-    arc = angles(rows(a), rows(np.concatenate([a, 2 * a, -a])))
+    a = jnp.asarray(np.random.default_rng(0).normal(size=(6, 5)))
+    arc = angles(rows(a), rows(jnp.concatenate([a, 2 * a, -a])))
     near = np.asarray(arc.near)
     assert all(np.all(near[np.arange(6), np.arange(6) + shift] == 0) for shift in (0, 6, 12))
     assert np.all(np.asarray(arc.sign)[np.arange(6), np.arange(6) + 12] == -1)
@@ -105,20 +105,20 @@ def test_angle_of_equal_rows_is_zero_exactly():
 def test_small_angles_have_relative_accuracy():
     """Where arccos of the dot product has lost everything."""
     for psi in [1e-3, 1e-6, 1e-9]:
-        a, b = np.array([[1.0, 0.0]]), np.array([[np.cos(psi), np.sin(psi)]])
+        a, b = jnp.array([[1.0, 0.0]]), jnp.array([[np.cos(psi), np.sin(psi)]])
         assert float(angles(rows(a), rows(b)).near[0, 0]) == pytest.approx(psi, rel=1e-15 / psi + 1e-15)
         assert float(angles(rows(a), rows(-b)).near[0, 0]) == pytest.approx(psi, rel=1e-15 / psi + 1e-15)
 
 
 def test_long_and_short_rows_do_not_overflow():
-    a = np.array([[3e-200, 4e-200], [3e150, 4e150]])
+    a = jnp.array([[3e-200, 4e-200], [3e150, 4e150]])
     np.testing.assert_allclose(rows(a).norm, [5e-200, 5e150], rtol=1e-15)
     np.testing.assert_allclose(rows(a).unit, [[0.6, 0.8]] * 2, rtol=1e-15)
-    gradient = kernel("relu", "relu").gradient(a[:1], np.array([[0.0, 1.0]]))[0, 0]
-    np.testing.assert_allclose(gradient, kernel("relu", "relu").gradient(np.array([[3.0, 4.0]]), np.eye(2)[1:])[0, 0])
+    gradient = kernel("relu", "relu").gradient(a[:1], jnp.array([[0.0, 1.0]]))[0, 0]
+    np.testing.assert_allclose(gradient, kernel("relu", "relu").gradient(jnp.array([[3.0, 4.0]]), jnp.eye(2)[1:])[0, 0])
 
 
-ZERO = np.zeros(3)
+ZERO = jnp.zeros(3)
 ROW = 0.8 * U
 
 
@@ -170,8 +170,8 @@ def test_both_rows_zero():
 
 def test_duplicate_rows():
     """Copies of a row give copies of the answers, and one zero row does not spoil its neighbours."""
-    a = np.stack([ROW, ROW, ZERO, 0.3 * V])
-    c = np.ones((4, 4))
+    a = jnp.stack([ROW, ROW, ZERO, 0.3 * V])
+    c = jnp.ones((4, 4))
     for s, t in PAIRS[:4]:
         k = kernel(s, t)
         pull, value = k.pull(c, a, a), k.value(a, a)

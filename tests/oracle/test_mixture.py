@@ -294,7 +294,7 @@ def test_hidden_units_and_their_derivatives(hidden):
     first, x, errors = (jnp.asarray(draw.standard_normal(s)) for s in ((4, 5), (5, 30), (2, 30)))
     value = lambda f: hidden(f, f @ x)  # noqa: E731
     np.testing.assert_allclose(
-        value(first), unit(np.asarray(first), x.T, hidden.gate.name, hidden.degree).T, atol=1e-13
+        value(first), unit(np.asarray(first), np.asarray(x.T), hidden.gate.name, hidden.degree).T, atol=1e-13
     )
     inside, along = hidden.back(first, first @ x, errors)
     found = inside @ x.T + along[:, None] * first

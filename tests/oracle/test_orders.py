@@ -168,7 +168,7 @@ def test_gradients_of_orders(student, teacher, tied):
     move = jax.tree.map(lambda leaf: jnp.asarray(draw.normal(size=leaf.shape)), weights)
     ahead = losses(jax.tree.map(lambda w, m: w + h * m, weights, move))
     behind = losses(jax.tree.map(lambda w, m: w - h * m, weights, move))
-    slope = sum(jnp.sum(getattr(found, k) * getattr(move, k), axis=(1, 2)) for k in ("first", "second"))
+    slope = sum(jnp.sum(getattr(found, k) * getattr(move, k)[None], axis=(1, 2)) for k in ("first", "second"))
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * h), atol=1e-8 * float(jnp.abs(slope).max()))
 
 

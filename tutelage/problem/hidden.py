@@ -64,7 +64,8 @@ class GatedHidden(AbstractHidden):
     gate: Activation
     degree: int = eqx.field(static=True)
 
-    def _parts(self, first: Rows, seen: Seen) -> tuple[Array, Hidden, Hidden, Hidden]:
+    def _parts(self, first: Rows, seen: Seen) -> tuple[Float[Array, "row 1"], Hidden, Hidden, Hidden]:
+        """The rows' norms; what routers and experts see along their unit vectors, and the experts' polynomial."""
         norm = jnp.linalg.norm(first, axis=1, keepdims=True)
         router, expert = jnp.split(seen / norm, 2)
         return norm, router, expert, hermite(self.degree)(expert).astype(seen.dtype)
