@@ -177,18 +177,18 @@ class TestRuns:
     """A two-layer run, population and on samples, and a mixture with and without its weights."""
 
     @staticmethod
-    def two_layer(**options):
+    def two_layer(weights=False, **options):
         teacher = tt.TwoLayer("erf", first=np.eye(2, 3), second=[1.0, 0.5])
         student = tt.TwoLayer("erf", first=tt.GaussianRows(0.7), second="ones", width=4)
         return tt.descend(
-            tt.Problem(tt.Gaussian(6), teacher, student), step=0.1, steps=20, seeds=[3, 5], record=4, **options
+            tt.Problem(tt.Gaussian(6), teacher, student), step=0.1, steps=20, seeds=[3, 5], record=tt.Record(4, weights=weights), **options
         )
 
     @staticmethod
-    def mixtures(**options):
+    def mixtures(weights=False, **options):
         teacher = tt.Mixture(routers=np.eye(2, 4), experts=np.eye(4)[2:], second=[1.0, 0.7])
         problem = tt.Problem(tt.Gaussian(9), teacher, tt.Mixture(start=tt.MixtureRows("iid"), width=4))
-        return tt.descend(problem, step=0.1, steps=20, seeds=[3, 5], record=4, **options)
+        return tt.descend(problem, step=0.1, steps=20, seeds=[3, 5], record=tt.Record(4, weights=weights), **options)
 
     @pytest.mark.parametrize("data", [None, 200])
     @pytest.mark.parametrize("kind", ["two_layer", "mixtures"])

@@ -97,9 +97,9 @@ def error(k, a, b):
 def test_values_have_the_precision_of_their_arguments(name):
     """Whole numbers are taken as double precision."""
     activation = ACTIVATIONS[name]
-    z = np.linspace(-1.9, 1.9, 20)
+    z = jnp.linspace(-1.9, 1.9, 20)
     for fn in (activation, activation.derivative, activation.second_derivative):
-        double, single = fn(z), fn(z.astype(np.float32))
+        double, single = fn(z), fn(z.astype(jnp.float32))
         assert (double.dtype, single.dtype, fn(1).dtype) == (jnp.float64, jnp.float32, jnp.float64)
         # Alternating sums of a Hermite polynomial lose digits that grow with its order.
         scale = 1 + np.abs(np.asarray(double)).max()

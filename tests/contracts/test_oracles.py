@@ -115,7 +115,7 @@ def test_a_rotation_turns_the_gradient_and_nothing_else(name):
     """Sums of a few hundred terms in another order."""
     weights, (losses, slopes) = measured(name).weights, told(name)
     loss, slope = at(name, ORACLES[name](TURN).oracle, turned(weights, TURN))
-    expected = flatten(turned(unflatten(slopes[0], weights), TURN))
+    expected = flatten(turned(unflatten(jnp.asarray(slopes[0]), weights), TURN))
     assert loss == pytest.approx(losses[0], rel=1e-12)
     np.testing.assert_allclose(slope, expected, atol=1e-12 * scale(expected))
 
@@ -134,7 +134,7 @@ def test_units_have_no_numbers(name):
     order = np.array([2, 0, 1])
     rows = np.concatenate([order, UNITS + order]) if isinstance(student, GatedHidden) else order
     loss, slope = at(name, oracle, tt.Weights(weights.first[rows], weights.second[order]))
-    before = unflatten(slopes[0], weights)
+    before = unflatten(jnp.asarray(slopes[0]), weights)
     expected = flatten(tt.Weights(before.first[rows], before.second[order]))
     assert loss == pytest.approx(losses[0], rel=1e-12)
     np.testing.assert_allclose(slope, expected, atol=1e-12 * scale(expected))

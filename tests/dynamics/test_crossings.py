@@ -61,8 +61,8 @@ def test_times_in_a_flow(solver, cubic, rtol):
 
 def test_a_smaller_tolerance_finds_them_closer():
     """Steps of up to 0.07."""
-    options = {"until": 6.0, "record": [6.0], "observables": ("loss",), "crossings": LINES}
-    run = tt.flow(linear(), solver="explicit", rtol=1e-11, **options)
+    record = tt.Record([6.0], observables=("loss",), crossings=LINES)
+    run = tt.flow(linear(), until=6.0, solver="explicit", rtol=1e-11, record=record)
     np.testing.assert_allclose(run.reached.values[0], EXACT, rtol=0, atol=6e-8)
 
 
@@ -109,8 +109,8 @@ def test_a_jump_is_noted_at_its_end():
 def test_a_run_that_an_event_stops_has_no_later_times():
     """The event lies inside a step, and thresholds further on in that step have not been crossed."""
     stop = tt.Event("stop", lambda view: jnp.max(view.weights.first[0]) - 0.5, stop=True)
-    options = {"until": 6.0, "record": [6.0], "observables": ("loss",), "crossings": (*LINES, AFTER)}
-    run = tt.flow(linear(), solver="explicit", record=tt.Record(events=(stop,)), **options)
+    record = tt.Record([6.0], observables=("loss",), events=(stop,), crossings=(*LINES, AFTER))
+    run = tt.flow(linear(), until=6.0, solver="explicit", record=record)
     end = float(run.stop_time[0])
     assert end == pytest.approx(EXACT[0, 1], abs=1e-6)
     found = run.reached.values[0]

@@ -79,7 +79,7 @@ def quantities(first, second, target):
 
 
 def ours(problem, batch, count=COUNT, **options):
-    options = {"step": STEP, "record": [STEPS], "observables": ("norm_expert",)} | options
+    options = {"step": STEP, "record": tt.Record([STEPS], observables=("norm_expert",))} | options
     run = tt.sgd(problem, steps=STEPS, batch=batch, seeds=count, **options)
     return quantities(np.asarray(run.final.first), np.asarray(run.final.second), np.asarray(run.teacher.first))
 

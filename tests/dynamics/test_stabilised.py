@@ -54,7 +54,7 @@ def test_the_longest_step_can_be_made(memory):
 
 
 UNTIL, TIMES = 40.0, np.linspace(0, 40, 33)
-OPTIONS = {"until": UNTIL, "record": TIMES, "crossings": CROSSINGS, "seeds": [0]}
+OPTIONS = {"until": UNTIL, "record": tt.Record(TIMES, crossings=CROSSINGS), "seeds": [0]}
 
 
 def run(rtol):

@@ -427,7 +427,7 @@ OPTIMISERS = {
 def seen(law, case):
     """Overlaps after a few updates with an optimiser; each law has its own seeds."""
     seeds = range(2000) if law == "exact" else range(2000, 4000)
-    options = {"steps": 4, "batch": 8, "record": 2, "observables": ("overlap", "overlap_ss")}
+    options = {"steps": 4, "batch": 8, "record": tt.Record(2, observables=("overlap", "overlap_ss"))}
     run = tt.sgd(make(), optimiser=OPTIMISERS[case], law=law, seeds=seeds, **options)
     parts = run.last("overlap").transpose("seed", "student", "teacher"), run.last("overlap_ss"), run.final.second
     return quantities(*(np.asarray(part) for part in parts))

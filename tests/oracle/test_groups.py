@@ -110,7 +110,7 @@ def exact(weights, target, name="relu"):
                     first[i, c] += both * (pull * rows[i][c] + along * rows[j][c])
                 for c in range(second.cols):
                     second[i, c] += out[j][c] * kernel
-        return loss, tt.Weights(*(np.array(x.tolist(), float) for x in (first, second)))
+        return loss, tt.Weights(*(jnp.array(x.tolist(), float) for x in (first, second)))
 
 
 def loss_error(value, expected):

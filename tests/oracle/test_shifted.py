@@ -12,6 +12,7 @@ from scipy.special import eval_hermitenorm
 
 import tutelage as tt
 from tutelage.oracle.kernels.shifted import shifted
+from tutelage.oracle.kernels.shifted import shifted_coefficients as coefficients
 from tutelage.problem.activations import from_callable, leaky_relu, polynomial
 
 COUNT = 8

@@ -155,7 +155,7 @@ def test_particles_of_unequal_mass():
     """Two particles of half the mass in one place move as one of the whole mass, when rates are over masses."""
     rows = np.random.default_rng(14).normal(size=(4, 3))
     masses = np.array([0.1, 0.2, 0.3, 0.4])
-    options = {"step": 0.05, "steps": 40, "weights": True, "observables": ("loss",), "record": [40]}
+    options = {"step": 0.05, "steps": 40, "record": tt.Record([40], weights=True, observables=("loss",))}
     whole = tt.descend(small(first=rows, second=masses, width=4), rates={"first": 2 / masses}, **options)
     twice, halves = np.repeat(rows, 2, axis=0), np.repeat(masses / 2, 2)
     split = tt.descend(small(first=twice, second=halves, width=8), rates={"first": 2 / halves}, **options)

@@ -163,7 +163,7 @@ def test_a_measure_that_does_not_say_what_it_reads_gets_everything():
 
 def test_events_that_are_read_are_watched_for_once():
     found = needed([_measure(events=(EARLY,)), _measure(events=(EARLY, LATE))])
-    assert found == {"events": (EARLY, LATE)}
+    assert found == tt.Record(events=(EARLY, LATE))
 
 
 def test_a_run_stops_only_when_all_measures_may_and_then_when_all_do(run):

@@ -86,7 +86,7 @@ class Loop(Kept):
         if self.step.drives and not self._driven(stops[0]):
             return
         state, row = self._chunk(stops)
-        if np.any(row.pop("_strained")[:, : len(stops)]):
+        if np.any(np.asarray(row.pop("_strained"))[:, : len(stops)]):  # cut on the host: nothing is compiled
             # The quick form begins to lose digits: this chunk again, and all later ones, with the careful form.
             self.oracle = self.careful
             state, row = self._chunk(stops)

@@ -81,7 +81,7 @@ class Activation(eqx.Module):
         z = z if jnp.issubdtype(z.dtype, jnp.floating) else z.astype(float)
         if self.direct is not None:
             return _differentiated(self.direct, order)(z)
-        return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms])
+        return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms]).astype(z.dtype)
 
 
 def _differentiated(fn: Function, order: int) -> Function:
