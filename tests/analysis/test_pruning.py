@@ -181,7 +181,12 @@ class TestRuns:
         teacher = tt.TwoLayer("erf", first=np.eye(2, 3), second=[1.0, 0.5])
         student = tt.TwoLayer("erf", first=tt.GaussianRows(0.7), second="ones", width=4)
         return tt.descend(
-            tt.Problem(tt.Gaussian(6), teacher, student), step=0.1, steps=20, seeds=[3, 5], record=tt.Record(4, weights=weights), **options
+            tt.Problem(tt.Gaussian(6), teacher, student),
+            step=0.1,
+            steps=20,
+            seeds=[3, 5],
+            record=tt.Record(4, weights=weights),
+            **options,
         )
 
     @staticmethod

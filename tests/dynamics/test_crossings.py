@@ -85,8 +85,8 @@ def check_by_record(run):
 
 
 def test_times_in_sgd_are_those_of_updates():
-    options = {"batch": 50, "seeds": 2, "record": "all", "weights": True, "law": "direct"}
-    run = tt.sgd(linear(), step=0.2, steps=40, record=tt.Record(crossings=LINES), **options)
+    options = {"batch": 50, "seeds": 2, "record": tt.Record("all", weights=True, crossings=LINES), "law": "direct"}
+    run = tt.sgd(linear(), step=0.2, steps=40, **options)
     check_by_record(run)
     assert np.isfinite(run.reached.values[:, 2]).all()
 

@@ -17,6 +17,7 @@ from scipy import special, stats
 
 import tutelage as tt
 from tutelage.dynamics import random
+from tutelage.dynamics.driver import Loop
 from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.online import OnlineStep, chi
 from tutelage.oracle.population import population
@@ -244,7 +245,7 @@ def test_settled_coordinates_keep_all_inner_products():
 
 def test_seeds_are_streams_of_their_own():
     problem = make(dim=10**6)
-    options = {"step": 1e-6, "steps": 40, "batch": 5, "weights": True}
+    options = {"step": 1e-6, "steps": 40, "batch": 5}
     whole, again = (tt.sgd(problem, seeds=4, **options) for _ in range(2))
     np.testing.assert_array_equal(whole.loss, again.loss)
     alone = tt.sgd(problem, seeds=[2], **options)
