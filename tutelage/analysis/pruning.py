@@ -267,7 +267,9 @@ def _seen(run: Run, which: int, at: float | None) -> tuple[Gram, ArrayLike, Arra
     if isinstance(oracle, MixtureOracle) and all(name in data for name in (*COSINES, "second")):
         gram = _gram_of_cosines(oracle, [data[name].values[which, row] for name in COSINES])
         return gram, data["second"].values[which, row], oracle.target.second
-    raise BadInput("prune_run: this run did not record its weights; run it with record=tt.Record(weights=True), or leave out at.")
+    raise BadInput(
+        "prune_run: this run did not record its weights; run it with record=tt.Record(weights=True), or leave out at."
+    )
 
 
 COSINES = (
