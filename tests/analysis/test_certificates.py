@@ -11,6 +11,7 @@ import pytest
 import tutelage as tt
 from tutelage.analysis.certificates import certify, checks
 from tutelage.oracle.population import PopulationOracle
+from tutelage.trajectory.running import again
 
 FEW = {"times": 2, "samples": 20_000}
 
@@ -137,10 +138,15 @@ class WrongFactor(PopulationOracle):
 def test_planted_wrong_factor_in_a_kernel(descent):
     wrong = WrongFactor(student="relu", teacher="linear", target=descent.oracle.target)
     at = [jax.vmap(wrong.loss)(tt.Weights(f, s)) for f, s in zip(*_weights(descent), strict=True)]
-    run = dataclasses.replace(with_loss(descent, lambda loss: loss.copy(data=np.stack(at))), oracle=wrong)
+    run = with_oracle(with_loss(descent, lambda loss: loss.copy(data=np.stack(at))), wrong)
     failed = failing(certify(run, **FEW))
     # At the end the loss is wrong by 0.5%, the gradient by as much as the true one is small, the Hessian by 1%.
     assert {("loss", "50 digits"), ("derivative", "50 digits"), ("Hessian", "differences")} <= failed
+
+
+def with_oracle(run, oracle):
+    prepared, final = run.ends
+    return dataclasses.replace(run, ends=(prepared._replace(oracle=oracle), final))
 
 
 def _weights(run):
@@ -154,7 +160,7 @@ class WrongHessian(PopulationOracle):
 
 def test_planted_wrong_hessian(descent):
     wrong = WrongHessian(student="relu", teacher="linear", target=descent.oracle.target)
-    assert failing(certify(dataclasses.replace(descent, oracle=wrong), **FEW)) == {("Hessian", "differences")}
+    assert failing(certify(with_oracle(descent, wrong), **FEW)) == {("Hessian", "differences")}
 
 
 def test_planted_loose_solver():
@@ -167,12 +173,13 @@ def test_planted_loose_solver():
     assert {row.route for row in certify(loose, **FEW).rows if not row.agrees} >= {"half the tolerance"}
 
 
-def test_planted_wrong_step(descent):
+def test_planted_wrong_step(descent, monkeypatch):
     # A run that took steps a little longer than it was asked for.
-    def verb(**asked):
-        return descent.verb(**{**asked, "step": 1.0001 * asked["step"]})
+    def longer(run, **changes):
+        return again(run, step=1.0001 * run.asked.plan.step, **changes)
 
-    failed = failing(certify(dataclasses.replace(descent, verb=verb), **FEW))
+    monkeypatch.setattr("tutelage.analysis.certificates.again", longer)
+    failed = failing(certify(descent, **FEW))
     assert failed and all(what.startswith("update") for what, _ in failed)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tutelage.analysis import phases
+from tutelage.analysis import lines, phases
 
 NOISE = 0.03
 
@@ -179,7 +179,7 @@ def test_milestones_follow_each_other_per_seed(batch):
 
 
 def test_table_is_json_with_the_error_of_the_prediction(batch):
-    rows = phases.table(phases.detect(batch, [phases.milestones(MARKS)]))
+    rows = [phase.record() for phase in phases.detect(batch, [phases.milestones(MARKS)])]
     assert json.loads(json.dumps(rows)) == rows
     assert rows[0]["error"] == rows[0]["end"] - 10.0 and rows[1]["error"] is None
 

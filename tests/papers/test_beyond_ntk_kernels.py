@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-import xarray as xr
 
+import tutelage as tt
 from tutelage.analysis.claims import Verdict
 from tutelage.papers.beyond_ntk import recipe, rivals
 from tutelage.papers.beyond_ntk.checks import kernels as checks
@@ -142,7 +142,7 @@ def computed(small_sizes):
 
 def test_figure(computed, tmp_path):
     save(computed, tmp_path / "figure.nc")
-    sheet = figure.sheet(xr.load_dataset(tmp_path / "figure.nc"))
+    sheet = figure.sheet(tt.load(tmp_path / "figure.nc", tree=True))
     dims, counts = sheet.panels
     assert (dims.title, counts.title) == ("N = 500 samples", "d = 8")
     assert sheet.names == tuple(figure.LABELS.values())

@@ -10,6 +10,7 @@ import xarray as xr
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.dynamics.events import below
+from tutelage.trajectory.findings import Phase
 from tutelage.trajectory.measures import Measure, Measured, named, needed, phase_times
 
 TIMES = np.array([[[1.0, np.nan], [3.0, 2.0]], [[4.0, 5.0], [6.0, 7.0]], [[np.nan, np.nan], [np.nan, np.nan]]])
@@ -141,10 +142,10 @@ def test_limits_of_its_own_must_fit_too(run):
 
 
 def test_phases_are_times_seed_by_seed(run):
-    rows = [{"name": "growth", "seed": 2, "end": 7.0}, {"name": "growth", "seed": 0, "end": 5.0}]
-    found = dataclasses.replace(run, phases=[*rows, {"name": "other", "seed": 1, "end": 1.0}])
+    rows = [Phase("growth", 0.0, 7.0, seed=2), Phase("growth", 0.0, 5.0, seed=0)]
+    found = dataclasses.replace(run, phases=(*rows, Phase("other", 0.0, 1.0, seed=1)))
     np.testing.assert_array_equal(phase_times(found, "growth"), [5.0, np.nan, 7.0])
-    assert np.isnan(phase_times(dataclasses.replace(run, phases=None), "growth")).all()
+    assert np.isnan(phase_times(dataclasses.replace(run, phases=()), "growth")).all()
 
 
 def _measure(**needs):
@@ -179,4 +180,4 @@ def test_a_run_stops_only_when_all_measures_may_and_then_when_all_do(run):
 def test_the_same_measures_ask_for_equal_needed():
     """Else every cell of a sweep would be compiled anew."""
     first, second = (needed([_measure(stop=EARLY), _measure(stop=LATE)]) for _ in range(2))
-    assert first == second and hash(first["events"]) == hash(second["events"])
+    assert first == second and hash(first.events) == hash(second.events)

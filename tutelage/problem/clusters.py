@@ -79,7 +79,7 @@ class Tasks(eqx.Module):
         self,
         local: Sequence[Orders],
         shared: Orders,
-        interference: Sequence[float],
+        interference: ArrayLike,
         directions: ArrayLike | None = None,
         *,
         monic: bool = False,
