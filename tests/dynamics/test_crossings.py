@@ -11,7 +11,7 @@ import tutelage as tt
 from tutelage.dynamics.events import End, cross
 from tutelage.dynamics.flow import FlowStep
 from tutelage.dynamics.loop import Limits
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.networks import Weights
 from tutelage.trajectory.observables import MIXTURE
 
@@ -145,7 +145,7 @@ def build():
     start = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(start.student for start in starts))
     return make_loop(
         FlowStep(jnp.array(1e-6), chosen.student.rates(), chosen.student.layers, "stabilised"),
-        population(chosen, teacher),
+        population_oracle(chosen, teacher),
         batched=False,
         teacher=teacher,
         start=start,

@@ -16,7 +16,7 @@ from scipy import special, stats
 import tutelage as tt
 from tutelage.dynamics.online import OnlineStep
 from tutelage.dynamics.random import key_of
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.hidden import GatedHidden
 
@@ -146,7 +146,7 @@ def settled(problem):
         tt.Weights(jnp.asarray(a), jnp.asarray(b))
         for a, b in ((taught, start.teacher.second), (learning, start.student.second))
     ]
-    return population(problem, weights[0]), weights[1]
+    return population_oracle(problem, weights[0]), weights[1]
 
 
 @eqx.filter_jit

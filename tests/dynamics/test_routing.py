@@ -10,7 +10,7 @@ from tutelage._errors import BadInput
 from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.streams import stream
 from tutelage.problem.clusters import Clustered, Tasks, antipodal
-from tutelage.problem.outputs import outputs
+from tutelage.problem.outputs import expert_outputs
 from tutelage.problem.routers import Threshold, Top1
 from tutelage.problem.units import Experts
 
@@ -27,7 +27,7 @@ def laboratory(noise=0.3):
 @eqx.filter_jit
 def batch(data, units, first, begin, count):
     drawn = data.samples(begin, count)
-    return drawn.inputs, drawn.labels, outputs(units, first, drawn.inputs)
+    return drawn.inputs, drawn.labels, expert_outputs(units, first, drawn.inputs)
 
 
 def seen(data, units, first, begin, count):

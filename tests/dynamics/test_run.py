@@ -13,7 +13,7 @@ from tutelage import StopReason
 from tutelage.dynamics.descent import DescentStep
 from tutelage.dynamics.flow import FlowStep
 from tutelage.dynamics.loop import Limits, advance
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.networks import Rates
 
 
@@ -43,7 +43,7 @@ def relu_problem(dim=50, scale=1e-2, width=2):
 def test_descent_is_the_recursion_written_out():
     problem = relu_problem()
     run = tt.descend(problem, step=0.1, steps=30, seeds=2, record=tt.Record("all", weights=True))
-    oracle = population(problem, run.teacher)
+    oracle = population_oracle(problem, run.teacher)
     for seed in range(2):
         weights = jax.tree.map(lambda leaf, s=seed: leaf[s], run.start)
         for n in range(30):
@@ -69,7 +69,7 @@ def test_reduced_and_full_trajectories_agree():
     assert short.start.first.shape[-1] == 3
     start = problem.begin(0, full=True)
     weights = jax.tree.map(jnp.asarray, start.student)
-    oracle = population(problem, jax.tree.map(jnp.asarray, start.teacher))
+    oracle = population_oracle(problem, jax.tree.map(jnp.asarray, start.teacher))
     step = jax.jit(lambda w: jax.tree.map(lambda x, g: x - 0.1 * g, w, oracle.gradient(w)))
     for _ in range(400):
         weights = step(weights)
@@ -165,7 +165,7 @@ def spoiled_loop(problem):
     ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         DescentStep(jnp.array(0.5), ones, ("first",)),
-        population(problem, teacher),
+        population_oracle(problem, teacher),
         batched=False,
         teacher=teacher,
         start=tt.Weights(jnp.asarray(first), jnp.asarray(second)),
@@ -256,7 +256,7 @@ def build(kind):
     end = 600.0 if kind == "descent" else 60.0
     return make_loop(
         dynamics,
-        population(problem, teacher),
+        population_oracle(problem, teacher),
         batched=False,
         teacher=teacher,
         start=jax.tree.map(stack, *[start.student for start in starts]),
@@ -276,7 +276,7 @@ def near_the_teachers():
     ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         DescentStep(jnp.array(0.3), ones, ("first",)),
-        population(problem, start.teacher),
+        population_oracle(problem, start.teacher),
         batched=False,
         teacher=start.teacher,
         start=jax.tree.map(lambda leaf: leaf[None], start.student),

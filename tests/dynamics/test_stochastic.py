@@ -20,7 +20,7 @@ from tutelage.dynamics import random
 from tutelage.dynamics.driver import Loop
 from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.online import OnlineStep, chi
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates
 
@@ -100,7 +100,7 @@ def ours(
         batch,
         precision=dtype,
     )
-    oracle = population(problem, tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second)))
+    oracle = population_oracle(problem, tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second)))
     start = tt.Weights(jnp.asarray(student), jnp.asarray(problem.student.second))
     end = replicas(dynamics, oracle, start, KEYS[:count], steps)
     return see(np.asarray(end.first), np.asarray(end.second), teacher)
@@ -202,7 +202,7 @@ def test_the_mean_update_is_the_population_gradient():
     before = quantities(*start_of(problem, count))
     change = ours(problem, 8, count, step=0.1, steps=1) - before
     teacher, student = settle(9, problem.teacher.first, problem.student.first)
-    oracle = population(problem, tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second)))
+    oracle = population_oracle(problem, tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second)))
     slope = oracle.gradient(tt.Weights(jnp.asarray(student), jnp.asarray(problem.student.second)))
     linear = np.r_[0:6, 12:15]
     exact = np.concatenate([np.ravel(slope.first @ teacher.T), np.ravel(slope.second)])
@@ -280,7 +280,7 @@ def build():
     ones = Rates(jnp.array(1.0), jnp.array(1.0))
     return make_loop(
         OnlineStep(jnp.array(1e-3), ones, jnp.array(0.1), jnp.array(995.0), ("first", "second"), 5),
-        population(problem, target),
+        population_oracle(problem, target),
         batched=False,
         teacher=target,
         start=jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start),

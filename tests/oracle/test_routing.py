@@ -9,7 +9,7 @@ from tutelage._errors import BadInput
 from tutelage.oracle import routing
 from tutelage.oracle.routing import effective_rank, expected_router, passing, population_along, winning
 from tutelage.problem.clusters import Clustered, Clusters, Tasks, orthogonal
-from tutelage.problem.outputs import outputs
+from tutelage.problem.outputs import expert_outputs
 from tutelage.problem.units import Experts
 
 DIM = 7
@@ -94,7 +94,7 @@ def test_the_population_router_is_the_mean_over_samples(activation):
         centre = np.pad(np.asarray(problem.inputs.means), ((0, 0), (0, 2)))[:, :9] * 1.2
         x = jnp.asarray(draw.standard_normal((4000, 9)) + centre[cluster])
         y = np.asarray(problem.teacher.labels(x, jnp.asarray(cluster)))
-        f = np.asarray(outputs(units, first, x))
+        f = np.asarray(expert_outputs(units, first, x))
         batches.append(2.0 / 9 * ((f - f.mean(1, keepdims=True)) * y[:, None]).T @ np.asarray(x) / 4000)
     error = np.std(batches, axis=0, ddof=1) / np.sqrt(len(batches))
     # Student's t with 39 degrees of freedom, 27 entries: 6 is passed once in 1e5 seeds.

@@ -10,7 +10,7 @@ import xarray as xr
 import tutelage as tt
 from tutelage.analysis.claims import Verdict
 from tutelage.analysis.pruning import Pruning, prune, prune_run
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.papers.soft_moe import pruned as module
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.checks import pruning as checks
@@ -52,7 +52,7 @@ class TestMadeStates:
             rows = g * np.eye(2, 4) + np.sqrt(1 - g**2) * np.eye(4)[2:]
             problem = recipe.problem(SoftMoeSettings(students=1, teachers=1))
             target = tt.Weights(jnp.eye(2, 4), jnp.ones((1, 1)))
-            gram = population(problem, target).gram(tt.Weights(jnp.asarray(rows), jnp.ones((1, 1))))
+            gram = population_oracle(problem, target).gram(tt.Weights(jnp.asarray(rows), jnp.ones((1, 1))))
             assert prune(gram).kept == kept
 
     def test_pruning_is_exact_up_to_the_edge(self, monkeypatch):

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tutelage._errors import BadInput
 from tutelage.dynamics.streams import Samples, Stream, total
-from tutelage.problem.outputs import First, checked, hidden, outputs
+from tutelage.problem.outputs import First, checked, expert_outputs, unit_values
 from tutelage.problem.routers import Router, Threshold
 from tutelage.problem.units import Units
 
@@ -201,7 +201,7 @@ def _features(
 ) -> tuple[Float[Array, "sample expert unit"], Float[Array, " sample"]]:
     drawn, uniforms = stream.samples(at, chunk), stream.uniforms(at, chunk, len(first))
     gates = _gates(drawn, uniforms, theta, router)
-    return gates[..., None] * hidden(units, first, drawn.inputs), drawn.labels.astype(float)
+    return gates[..., None] * unit_values(units, first, drawn.inputs), drawn.labels.astype(float)
 
 
 @eqx.filter_jit
@@ -232,7 +232,7 @@ def _missed(
 
     def term(drawn: Samples, uniforms: Array, live: Array) -> Array:
         gates = _gates(drawn, uniforms, theta, router)
-        miss = jnp.sum(gates * outputs(units, first, drawn.inputs), axis=1) - drawn.clean.astype(float)
+        miss = jnp.sum(gates * expert_outputs(units, first, drawn.inputs), axis=1) - drawn.clean.astype(float)
         idle = jnp.all(gates == 0, axis=1).astype(float)
         sums = jnp.stack([jnp.ones_like(miss), jnp.abs(miss), miss**2, miss**4, jnp.abs(drawn.clean), idle], axis=1)
         return (jax.nn.one_hot(drawn.cluster, stream.problem.inputs.count, dtype=float) * live[:, None]).T @ sums

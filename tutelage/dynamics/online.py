@@ -28,7 +28,7 @@ from tutelage.dynamics.random import MAX_STEPS, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import begun
 from tutelage.oracle.base import AbstractOracle, Population
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates, Weights, host_weights
 from tutelage.problem.problem import Problem, Start
@@ -123,7 +123,7 @@ class Sgd(AbstractDynamics):
             precision=self.dtype,
             optimiser=self.optimiser,
         )
-        return Prepared(step, population(problem, begin.teacher), False, *begin, keys_of(seeds))
+        return Prepared(step, population_oracle(problem, begin.teacher), False, *begin, keys_of(seeds))
 
     def _begun(self, problem: Problem, seeds: list[int], start: Start | None) -> Start:
         starts = [problem.begin(seed, full=self.law == "direct") for seed in seeds]

@@ -25,7 +25,7 @@ from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import entropy_of
 from tutelage.problem.clusters import Clustered
-from tutelage.problem.outputs import First, checked, outputs
+from tutelage.problem.outputs import First, checked, expert_outputs
 from tutelage.problem.problem import Start
 from tutelage.problem.routers import Router, Top1
 from tutelage.problem.units import Units
@@ -176,7 +176,7 @@ def _climb(
         scores, chosen = choice(drawn, uniforms)
         logs = jax.nn.log_softmax(scores, axis=-1)
         pi = jnp.exp(logs)
-        said = chosen * outputs(units, first, drawn.inputs)
+        said = chosen * expert_outputs(units, first, drawn.inputs)
         good = pi * (said - jnp.sum(pi * said, axis=-1, keepdims=True)) * drawn.labels[:, None]
         if balance is not None:
             good -= balance * experts * pi * (load - jnp.sum(pi * load, axis=-1, keepdims=True))

@@ -10,7 +10,7 @@ from tutelage.dynamics.base import AbstractStep, Prepared
 from tutelage.dynamics.random import keys_of
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import draw, empirical
-from tutelage.oracle.population import population
+from tutelage.oracle.population import population_oracle
 from tutelage.problem.problem import Problem, Start
 from tutelage.problem.trees import Tree
 
@@ -40,7 +40,7 @@ def begun(starts: list[Start]) -> Start:
 def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tuple[AbstractOracle, bool]:
     """The oracle, and whether each seed has its own."""
     if data is None:
-        return population(problem, start.teacher), False
+        return population_oracle(problem, start.teacher), False
     if isinstance(data, int):
         positive("data", data)
         return stacked([draw(problem, start.teacher, data, seed) for seed in seeds]), True

@@ -18,7 +18,7 @@ from .kernels.shifted import shifted_coefficients as shifted_coefficients
 from .mixture import MixtureOracle as MixtureOracle
 from .mixture import units as units
 from .population import PopulationOracle as PopulationOracle
-from .population import population as population
+from .population import population_oracle as population_oracle
 from .routing import effective_rank as effective_rank
 from .routing import expected_router as expected_router
 from .routing import passing as passing

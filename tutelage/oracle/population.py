@@ -206,7 +206,7 @@ def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:
     return atom if isinstance(atom, PiecewiseLinear) else None
 
 
-def population(problem: Problem, target: Weights) -> PopulationOracle | TiedOracle | MixtureOracle:
+def population_oracle(problem: Problem, target: Weights) -> PopulationOracle | TiedOracle | MixtureOracle:
     """The exact oracle of a problem, for teacher weights in frame coordinates."""
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) and isinstance(teacher, Mixture):

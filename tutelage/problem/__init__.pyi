@@ -28,8 +28,8 @@ from .networks import TwoLayer as TwoLayer
 from .networks import Weights as Weights
 from .networks import host_weights as host_weights
 from .outputs import First as First
-from .outputs import hidden as hidden
-from .outputs import outputs as outputs
+from .outputs import expert_outputs as expert_outputs
+from .outputs import unit_values as unit_values
 from .problem import AbstractProblem as AbstractProblem
 from .problem import Problem as Problem
 from .problem import Start as Start

@@ -10,16 +10,16 @@ from tutelage.problem.units import Units
 First = Float[Array, "expert unit dim"] | Float[np.ndarray, "expert unit dim"]
 
 
-def hidden(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Float[Array, "sample expert unit"]:
+def unit_values(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Float[Array, "sample expert unit"]:
     """`s_mj(w_mj.x + b_mj)`, in double precision."""
     first = jnp.asarray(first, float)
     flat = inputs.astype(float) @ first.reshape(-1, first.shape[-1]).T
     return units.value(flat.reshape(len(inputs), *first.shape[:-1]))
 
 
-def outputs(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Float[Array, "sample expert"]:
+def expert_outputs(units: Units, first: First, inputs: Float[Array, "sample dim"]) -> Float[Array, "sample expert"]:
     """`f_m(x) = 1/J sum_j a_mj s_mj(w_mj.x + b_mj)`."""
-    return jnp.mean(units.outgoing[None] * hidden(units, first, inputs), axis=-1)
+    return jnp.mean(units.outgoing[None] * unit_values(units, first, inputs), axis=-1)
 
 
 def checked(owner: str, units: Units, first: First, dim: int) -> First:

@@ -1,4 +1,3 @@
 """The public names of this folder; `__init__.py` reads this file to load each when it is first used."""
 
-from .sweep import sweep as sweep
 from .sweep_result import Sweep as Sweep

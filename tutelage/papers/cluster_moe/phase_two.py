@@ -15,7 +15,7 @@ from tutelage.dynamics import Routed, Stream, route, stream
 from tutelage.oracle import expected_router
 from tutelage.papers.cluster_moe.planted import planted
 from tutelage.papers.paper import Size
-from tutelage.problem import Numbers, Top1, Units, outputs
+from tutelage.problem import Numbers, Top1, Units, expert_outputs
 
 DIM, KAPPA = 30, 0.9
 COUNTS: dict[Size, tuple[int, ...]] = {
@@ -82,7 +82,7 @@ def batch(samples: int) -> tuple[Numbers, Numbers, Numbers]:
 @eqx.filter_jit
 def _batch(data: Stream, units: Units, first: Numbers, samples: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     drawn = data.samples(0, samples)
-    return drawn.inputs, drawn.labels, outputs(units, first, drawn.inputs)
+    return drawn.inputs, drawn.labels, expert_outputs(units, first, drawn.inputs)
 
 
 @cache

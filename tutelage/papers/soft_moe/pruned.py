@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from tutelage import BadInput
 from tutelage.analysis import Pruning, gram_of, prune, prune_run
-from tutelage.oracle import population
+from tutelage.oracle import population_oracle
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
@@ -222,7 +222,7 @@ class Pruned:
     def _outcome(self, dim: int, epsilon: float) -> Outcome:
         settings = self._varied(dim=dim)
         problem = recipe.problem(settings)
-        oracle = population(problem, jax.tree.map(jnp.asarray, problem.begin(0).teacher))
+        oracle = population_oracle(problem, jax.tree.map(jnp.asarray, problem.begin(0).teacher))
         found = []
         for seed in range(DRAWS):
             gram, target = gram_of(oracle, synthetic(settings, epsilon, seed))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tutelage.analysis import Claim, Finding, Verdict, at_most, lines
-from tutelage.oracle import AbstractOracle, draw, population
+from tutelage.oracle import AbstractOracle, draw, population_oracle
 from tutelage.papers.beyond_ntk import field
 from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates, tail
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -43,7 +43,7 @@ def _library_loss(network: Network) -> float:
 
 def _oracle(network: Network) -> AbstractOracle:
     # Far from an optimum the quick form has all its digits.
-    return population(problem(network.settings), network.target).quick()
+    return population_oracle(problem(network.settings), network.target).quick()
 
 
 @eqx.filter_jit
@@ -139,7 +139,7 @@ def gradient_noise(evidence: Evidence) -> Finding:
     chosen = problem(settings)
     start = chosen.begin(seed=0, full=True)
     student = jax.tree.map(jnp.asarray, start.student)
-    exact = _gradient(population(chosen, jax.tree.map(jnp.asarray, start.teacher)).quick(), student)
+    exact = _gradient(population_oracle(chosen, jax.tree.map(jnp.asarray, start.teacher)).quick(), student)
     errors = np.array(
         [
             [

@@ -21,7 +21,7 @@ from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
-from tutelage.problem import First, Numbers, Router, Units, hidden
+from tutelage.problem import First, Numbers, Router, Units, unit_values
 
 CHUNK = 8192
 
@@ -122,7 +122,7 @@ def _said(
     drawn = data.samples(at, count)
     scores = drawn.inputs.astype(float) @ theta.T
     uniforms = data.uniforms(at, count, len(theta))
-    return hidden(units, first, drawn.inputs), scores, uniforms, drawn.labels, drawn.clean
+    return unit_values(units, first, drawn.inputs), scores, uniforms, drawn.labels, drawn.clean
 
 
 def _active(router: Router, batch: Batch) -> NDArray[np.bool_]:
