@@ -137,6 +137,6 @@ def test_bad_input_is_refused(wrong, words):
 def test_dependent_features_need_a_penalty():
     data, units, first = laboratory()
     twins = np.broadcast_to(first[:, :1], first.shape).copy()
-    same = Units(units.outgoing, np.zeros((EXPERTS, WIDTH)), kind=units.kind)
+    same = Units(units.outgoing, jnp.zeros((EXPERTS, WIDTH)), kind=units.kind)
     with pytest.raises(BadInput, match="raise it"):
         ridge(data, same, twins, samples=200, penalty=1e-300)

@@ -67,4 +67,4 @@ def test_names_import_no_paper_and_a_paper_no_other():
 def test_a_run_imports_what_it_needs(tmp_path):
     run = ("run", "both_layers", "--seeds", "2", "--set", "steps=20", "--quiet", "--store", str(tmp_path))
     found = modules_after("from tutelage.present.cli import app\napp(standalone_mode=False)", *run)
-    assert "tutelage.store.asking" in found and len(found) <= MOST
+    assert "tutelage.store.fetching" in found and len(found) <= MOST
