@@ -92,7 +92,7 @@ class Tasks(eqx.Module):
         self.shared = _dense(shared, size, monic)
         self.interference = np.asarray(interference, float)
         if self.interference.shape != (count,) or not np.all(np.isfinite(self.interference)):
-            raise BadInput(f"Tasks: interference is {interference}, but {count} finite numbers were expected.")
+            raise BadInput(f"Tasks: interference is {interference!r}, but {count} finite numbers were expected.")
         self.directions = np.eye(count + 1) if directions is None else _unit_rows("Tasks: directions", directions)
         if len(self.directions) != count + 1:
             raise BadInput(f"Tasks: {len(self.directions)} directions were given, but {count} + 1 were expected.")
