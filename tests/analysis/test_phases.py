@@ -117,24 +117,6 @@ def test_exponential_tail_after_a_plateau_and_before_the_rounding_floor(noise):
         assert tail.uncertainty == 1.0
 
 
-def test_power_tail(noise):
-    time = np.concatenate([[0.0], np.geomspace(0.01, 1e6, 500)])
-    loss = (1 + time / 30) ** -1.5
-    tail = phases.power_tail(time, loss * noise(501))
-    # What the crossover at 30 leaves is in the interval.
-    assert abs(tail.fit.slope + 1.5) < 0.02 and -1.5 in tail.fit.interval
-    assert 30 < tail.start < 1000 and tail.end == time[-1]
-    assert tail.fit.interval.low < tail.fit.slope < tail.fit.interval.high
-    # The same curve is nowhere straight in plain time but at its very end.
-    assert phases.exponential_tail(time, loss).start > 1e4
-
-
-def test_an_exponential_is_not_a_long_power_law():
-    time = np.linspace(1, 100, 1000)
-    power = phases.power_tail(time, np.exp(-0.3 * time))
-    assert power.start > 50 and phases.exponential_tail(time, np.exp(-0.3 * time)).start == 1
-
-
 def test_a_bend_widens_the_interval_and_noise_does_not():
     generator = np.random.default_rng(1)
     x = np.linspace(0, 1, 400)

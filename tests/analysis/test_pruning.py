@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.analysis.pruning import gram_of, prune, prune_run, quadratic, refit
+from tutelage.analysis.pruning import gram_of, prune, prune_run, quadratic
 from tutelage.oracle.mixture import Gram
 from tutelage.problem.networks import Weights
 
@@ -130,32 +130,6 @@ def test_output_weights_and_importances_count():
     # Removing the first changes the risk by (2 s t - s^2) 6 E[sigmoid^2].
     for second, target, kept in ((1.9, 1.0, (0,)), (2.1, 1.0, ()), (-1.0, 1.0, ()), (1.0, 0.4, ()), (1.0, 0.6, (0,))):
         assert prune(gram, second=[second, 1.0], target=[target]).kept == kept
-
-
-def test_refit_is_the_least_squares_of_samples():
-    draw = np.random.default_rng(0)
-    features, taught = draw.standard_normal((6, 40)), draw.standard_normal((2, 40))
-    gram, target = Gram(features @ features.T, features @ taught.T, taught @ taught.T), draw.standard_normal((2, 3))
-    found = refit(gram, (0, 2, 5), target=target)
-    expected, left, *_ = np.linalg.lstsq(features[[0, 2, 5]].T, taught.T @ target, rcond=None)
-    np.testing.assert_allclose(found.second, expected, atol=1e-12)
-    assert found.risk == pytest.approx(left.sum(), abs=1e-11)
-    assert refit(gram, (), target=target).risk == pytest.approx(np.sum((target.T @ taught) ** 2), rel=1e-12)
-
-
-def test_refit_never_loses_and_survives_copies():
-    gram, *_ = mixture(axes(0, 0, 5, 1, 1, 6), axes(0, 1))
-    found = refit(gram, (0, 1))
-    np.testing.assert_allclose(found.second, 0.5, atol=1e-12)
-    assert found.risk == pytest.approx(0, abs=1e-12)
-    # Copies in directions that are not axes: their inner products differ by rounding, which must not be fitted.
-    rows = np.random.default_rng(1).standard_normal((2, 6))
-    gram, *_ = mixture(np.repeat(rows, 4, axis=0), rows)
-    noisy = gram._replace(cross=gram.cross + 1e-15 * np.arange(4)[:, None])
-    np.testing.assert_allclose(refit(noisy, range(4)).second, 0.25, atol=1e-12)
-    for seed in range(5):
-        gram = random_gram(seed, 5, 2)
-        assert refit(gram, range(5)).risk <= quadratic(gram).risk(range(5)) + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracle.quadrature import expectation
 from tables import ACTIVATIONS, family, known_activations, members
 
 from tutelage.oracle.kernels import SumKernel, kernel
 from tutelage.oracle.kernels.base import AbstractKernel
-from tutelage.oracle.kernels.quadrature import expectation
 from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.problem.atoms import Atom
 

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from oracle import quadrature
 
 from tutelage._errors import BadInput
-from tutelage.oracle.kernels import SumKernel, kernel, quadrature
+from tutelage.oracle.kernels import SumKernel, kernel
 from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.problem import activations as act
 

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from oracle import quadrature
 
 from tutelage.oracle.geometry import angles, rows
-from tutelage.oracle.kernels import kernel, quadrature
+from tutelage.oracle.kernels import kernel
 from tutelage.problem import activations as act
 
 PAIRS = [("relu", "relu"), ("abs", "relu"), ("relu", "he4"), ("sigmoid", "relu"), ("tanh", "erf"), ("he3", "tanh")]

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from tutelage._errors import BadInput
 from tutelage.oracle import routing
-from tutelage.oracle.routing import effective_rank, expected_router, passing, population_along, winning
+from tutelage.oracle.routing import effective_rank, expected_router, passing, winning
 from tutelage.problem.clusters import Clustered, Clusters, Tasks, orthogonal
 from tutelage.problem.outputs import expert_outputs
 from tutelage.problem.units import Experts
@@ -101,15 +101,6 @@ def test_the_population_router_is_the_mean_over_samples(activation):
     assert np.max(np.abs(np.mean(batches, axis=0) - law) / error) < 6
     assert np.max(np.abs(law) / error) > 15
     np.testing.assert_allclose(law.sum(axis=0), 0.0, atol=1e-14)
-
-
-def test_overlaps_are_enough():
-    problem = clustered()
-    units, first = Experts(4, 3, "relu", bias=0.5).draw(np.random.default_rng(8), 9)
-    frame = np.pad(problem.frame, ((0, 0), (0, 9 - problem.frame.shape[1])))
-    expected = expected_router(problem, units, first, step=3.0) @ frame.T
-    found = population_along(problem, units, first @ frame.T, step=3.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
 
 
 def test_effective_rank_counts_directions():

@@ -19,7 +19,7 @@ from tutelage.analysis.claims import Verdict
 from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import directions, lottery, races, warmup
 from tutelage.papers.beyond_ntk.checks import stage1
-from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates
+from tutelage.papers.beyond_ntk.constants import coefficient
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.field import pull
 from tutelage.papers.beyond_ntk.figures import lottery as figure
@@ -105,17 +105,6 @@ def test_whole_neurons_turn_as_directions_do_and_grow_at_the_norm_rate():
     np.testing.assert_allclose(growth, directions.norm_rate(path[1] / norm[1][:, None], a), rtol=0, atol=1e-5)
 
 
-def test_blow_up_solves_its_equation():
-    time, h, weight = 40.0, 1e-4, 1 / 20
-
-    def x(t):
-        return math.sqrt(float(directions.blow_up(0.1, weight, t)))
-
-    slope = (x(time + h) - x(time - h)) / (2 * h)
-    assert slope == pytest.approx(gradient_rates(4)[0] * weight * x(time) ** 3, rel=1e-7)
-    assert np.isinf(directions.blow_up(0.1, weight, 1.001 * directions.blow_up_time(0.1, weight)))
-
-
 def test_signal_by_its_series_and_its_power():
     a, v = warmup.spaced(6, 2.0), units(4, 6) * [[0.2], [0.9], [1.0], [2.0]]
     unit = v / np.linalg.norm(v, axis=1, keepdims=True)
@@ -197,14 +186,9 @@ def test_measures_of_the_sets_by_counting():
         assert abs(share - law) < 5 * math.sqrt(float(law) * dim / (count * dim))
 
 
-def test_fates_and_surgery():
+def test_fates():
     start = [[0.1, 0.9], [0.9, 0.1], [0.9, 0.1]]
     assert [lottery.FATES[f] for f in lottery.fates(start, [1, 1, -1])] == ["its own", "another", "none"]
-    v = np.array([[0.01, -2.0, 0.0], [1.0, 0.9, 0.1], [0.3, 0.3, 0.3]])
-    found = lottery.surgery(v, [True, True, False], 0.05)
-    assert found.singleton.tolist() == [True, False, False] and found.ignored.tolist() == [False, True, False]
-    np.testing.assert_allclose(found.neurons, [[0, -math.hypot(0.01, 2), 0], [0, 0, 0], [0.3, 0.3, 0.3]])
-    np.testing.assert_array_equal(v[0], [0.01, -2.0, 0.0])  # the input is left as it was
 
 
 # Populations that race.

@@ -58,17 +58,6 @@ def test_pull_is_the_exact_force_of_orders_0_and_2():
     np.testing.assert_allclose(force, warmup.pull(np.mean(base**2, axis=0), a) * base, rtol=0, atol=1e-14)
 
 
-def test_neurons_are_carried_along():
-    a, neurons = warmup.spaced(6, 2.0), RNG.standard_normal((3, 6))
-    path = warmup.descent(1 / 6, a, 0.1, 50)
-    moved = neurons
-    for moments in path[:-1]:
-        moved = moved * (1 - 0.1 * warmup.pull(moments, a))
-    np.testing.assert_allclose(warmup.carried(neurons, path[0], path[-1]), moved, rtol=1e-13)
-    end = warmup.flow(1 / 6, a, [0.0, 500.0])[-1]
-    np.testing.assert_allclose(warmup.carried(neurons, np.full(6, 1 / 6), end), np.sqrt(6 * a) * neurons, rtol=1e-8)
-
-
 def test_spectrum_is_that_of_the_jacobian():
     a, h = warmup.spaced(7, 3.0), 1e-6
 
@@ -146,14 +135,6 @@ def test_law_of_beta_for_any_dim(dim):
     end = masses.flow(Masses(0.5 * a, 0.5 * a), a, [0.0, 1e5 * dim]).beta[-1]
     # What is left is of order log(t)/t in units of d/C_2: 1e-4.
     np.testing.assert_allclose(end, masses.law(1e5 * dim, dim), rtol=1e-3)
-
-
-def test_slow_excess_is_what_the_flow_relaxes_to():
-    a = warmup.spaced(10, 2.0)
-    path = masses.flow(Masses(0.3 * a, 0.7 * a), a, [0.0, 3e4])
-    end = Masses(path.beta[-1], path.gamma[-1])
-    # First order in an excess of 1e-3 of a.
-    np.testing.assert_allclose(end.total - a, masses.slow_excess(end, a), rtol=0.02, atol=1e-3 * np.max(end.beta))
 
 
 def test_a_neuron_on_an_axis_and_a_dense_one_have_the_rates_of_their_masses():

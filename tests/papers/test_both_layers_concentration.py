@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from tutelage.papers.both_layers.concentration import (
-    _planar_mean,
     _smoothed_slopes,
     deviation_norm,
-    enumerate_plane,
     mean_moment,
     search_supremum,
 )
@@ -28,10 +26,44 @@ def test_mean_moment_at_the_edges(sign):
     np.testing.assert_allclose(mean_moment(w, sign * w), np.eye(3) / 2 if sign > 0 else 0.0, atol=1e-15)
 
 
-def test_planar_mean_is_the_mean_moment():
+def enumerate_plane(x):
+    """S in the plane, at both sides of every edge of every cell on which the indicators are constant.
+
+    Within a cell M is constant and E M moves smoothly, so only a little of the supremum can be missed.
+
+    """
+    edges = np.concatenate([np.arctan2(x[:, 1], x[:, 0]) + s * np.pi / 2 for s in (1, -1)])
+    angles = np.concatenate([edges - 1e-9, edges + 1e-9])
+    units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    on = (units @ x.T >= 0).astype(float)
+    features = np.stack([x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2])
+    moments = np.einsum("pi,fi,qi->fpq", on, features, on, optimize=True) / len(x)
+    return float(np.max(planar_norm(moments - planar_mean(angles))))
+
+
+def planar_mean(angles):
+    """Entries (xx, xy, yy) of E M for all pairs of planar directions."""
+    difference = angles[:, None] - angles[None]
+    theta = np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
+    # The unit sum lies half-way between the two directions, the unit difference at a right angle to it.
+    middle = 2 * np.arctan2(
+        np.sin(angles)[:, None] + np.sin(angles)[None], np.cos(angles)[:, None] + np.cos(angles)[None]
+    )
+    part = np.sin(theta) * np.stack([np.cos(middle), np.sin(middle), -np.cos(middle)])
+    part[[0, 2]] += np.pi - theta
+    return part / (2 * np.pi)
+
+
+def planar_norm(entries):
+    """Spectral norm of symmetric 2x2 matrices given as (xx, xy, yy)."""
+    xx, xy, yy = entries
+    return np.abs(xx + yy) / 2 + np.hypot((xx - yy) / 2, xy)
+
+
+def testplanar_mean_is_the_mean_moment():
     angles = np.array([0.3, 1.9, 4.0])
     units = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    table = _planar_mean(angles)
+    table = planar_mean(angles)
     for i in range(3):
         for j in range(3):
             moment = mean_moment(units[i], units[j])

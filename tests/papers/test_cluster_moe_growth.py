@@ -43,33 +43,10 @@ def test_rates_of_relu_are_those_of_the_oracle():
     np.testing.assert_allclose(races.rates(problem, units, np.zeros((2, 5)))[:, 2], 0.0, atol=1e-17)
 
 
-def test_winner_and_escape_time_of_the_race_equation():
-    rates, start, k, step = np.array([0.3, 0.8, -0.5]), np.array([0.1, 0.05, 0.3]), 4, 1e-2
-    solved = solve_ivp(lambda t, o: step * k * rates * o**3, (0, 3e5), start, rtol=1e-10, atol=1e-14, events=_crosses)
-    told = races.escape_times(rates, start, k, step, 0.5)
-    assert races.winner(races.scores(rates, start, k)) == 0
-    np.testing.assert_allclose(solved.t_events[0][0], told[0], rtol=1e-7)  # of the solver's tolerance
-    assert told[1] > told[0] and np.isinf(told[2])
-    assert races.winner(races.scores(-np.abs(rates), start, k)) == -1
-
-
-def _crosses(t, o):
-    return o[0] - 0.5
-
-
-_crosses.terminal = True
-
-
 def test_odd_exponents_need_the_sign():
     np.testing.assert_allclose(races.scores([1.0, 1.0, -1.0], [0.2, -0.2, -0.1], 3), [0.2, 0.0, 0.1])
     with pytest.raises(BadInput, match="3 or more"):
         races.scores([1.0], [0.1], 2)
-
-
-def test_exponents_by_cluster_and_of_the_whole():
-    assert races.exponents(SETTINGS.problem()) == ((4, 4), (4, 4, 0), 4)
-    other = ClusterMoeSettings(local=({5: 1.0}, {4: 1.0}), shared={3: 1.0}, interference=(1.0, 0.0))
-    assert races.exponents(other.problem()) == ((3, 4), (5, 4, 3), 3)
 
 
 def test_professionals():
@@ -78,29 +55,6 @@ def test_professionals():
     scores = races.scores(np.array([[[1.0, 1.0, 1.0], [-1.0, 0.1, 1.0]]]), overlaps, 4)
     assert races.race_professionals(scores, 2) == (0, 1)
     assert races.race_professionals(np.zeros((1, 2, 3)), 2) == (-1, -1)
-
-
-def test_exploration_time_is_later_than_the_escape():
-    """T_1 has a slack of `(1 - 5 a_2)(1 - a_2)^(k-2)` over the whole blow-up time, and M times the samples."""
-    whole = 1 / (1e-3 * 8 * 0.04 * 0.4**2)
-    told = races.exploration_time(1e-3, 4, 0.04, 0.4, experts=8, margin=0.1)
-    assert told == np.floor(8 * whole / (0.5 * 0.81))
-    with pytest.raises(BadInput, match="margin"):
-        races.exploration_time(1e-3, 4, 0.04, 0.4, margin=0.3)
-
-
-def test_comparison_sequences_enclose_a_race():
-    step, rates, start = 1e-3, np.array([0.5, 0.4]), np.array([0.2, 0.15])
-    path = [start]
-    while path[-1][0] < 0.5:
-        path.append(path[-1] + step * 4 * rates * path[-1] ** 3)
-    path = np.array(path)
-    found = races.comparison(path[:, 0], start[1], 4 * step * 0.5, 4 * step * 0.5, 4, dim=200)
-    assert np.all(found.winner <= path[:, 0]) and np.all(found.others >= path[:, 1])
-    # Without the margins the sequence of the winner is the winner.
-    plain = races.comparison(path[:, 0], start[1], 4 * step * 0.5, 4 * step * 0.4, 4, dim=200, margin=0.0, spill=0.0)
-    np.testing.assert_allclose(plain.winner, path[:, 0], rtol=1e-12)
-    np.testing.assert_allclose(plain.others, path[:, 1], rtol=1e-12)
 
 
 # Claims.

@@ -108,16 +108,8 @@ def exponential_tail(
 
     The end is the first record with `loss <= floor * max(loss)` (rounding begins there), or the last record.
     """
-    fit = _tail(time, loss, floor, tolerance, level, log_time=False)
+    fit = _tail(time, loss, floor, tolerance, level)
     return None if fit is None else _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
-
-
-def power_tail(
-    time: ArrayLike, loss: ArrayLike, *, floor: float = 1e-26, tolerance: float = 0.02, level: float = 0.99
-) -> Phase | None:
-    """A power law: the longest stretch of straight `ln loss` against `ln time` that lasts to the end."""
-    fit = _tail(time, loss, floor, tolerance, level, log_time=True)
-    return None if fit is None else _fitted("power law", f"loss ~ t^{fit.slope:.6g}", time, fit)
 
 
 @dataclass(frozen=True)
@@ -190,15 +182,12 @@ def detect(
     return found
 
 
-def _tail(
-    time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float, log_time: bool
-) -> Line | None:
+def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float) -> Line | None:
     time, loss = np.asarray(time, float), np.asarray(loss, float)
     low = floor * np.nanmax(loss)
     sunk = np.flatnonzero(loss <= low)
-    time, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
-    x = np.log(time, where=time > 0, out=np.full_like(time, -np.inf)) if log_time else time
-    x, y, time = x[np.isfinite(x)], np.log(loss[np.isfinite(x)]), time[np.isfinite(x)]
+    x, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
+    y = np.log(loss)
     if len(x) < _FEWEST:
         return None
     # Begin with all records and drop the oldest until the rest is straight.
@@ -207,10 +196,7 @@ def _tail(
     begin = next(
         (int(i) for i in starts if least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
     )
-    if begin is None:
-        return None
-    fit = fitted_line(x[begin:], y[begin:], level=level)
-    return replace(fit, start=float(time[begin]), end=float(time[-1]))
+    return None if begin is None else fitted_line(x[begin:], y[begin:], level=level)
 
 
 # A window has at least this many records, so that noise alone seldom looks bent; windows are searched on at most

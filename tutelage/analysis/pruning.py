@@ -163,36 +163,6 @@ def _outgoing(name: str, given: ArrayLike | None, units: int) -> Numbers:
     return values
 
 
-class Refit(NamedTuple):
-    """Best output weights (unit, output) of the kept units, and the risk with them."""
-
-    second: Numbers
-    risk: float
-
-
-def refit(gram: Gram, kept: Iterable[int], *, target: ArrayLike | None = None) -> Refit:
-    """The exact least squares of the kept units' output weights; the shortest solution where units repeat each other.
-
-    ```python
-    >>> import numpy as np
-    >>> from tutelage.analysis.pruning import refit
-    >>> from tutelage.oracle.mixture import Gram
-    >>> refit(Gram(np.full((2, 2), 4.0), np.full((2, 1), 6.0), np.full((1, 1), 9.0)), (0, 1)).second.round(9).tolist()
-    [[0.75], [0.75]]
-
-    ```
-    """
-    kept = list(kept)
-    own = np.asarray(gram.students, float)[np.ix_(kept, kept)]
-    cross, teachers = np.asarray(gram.cross, float)[kept], np.asarray(gram.teachers, float)
-    wanted = _outgoing("target", target, len(teachers))
-    pull = cross @ wanted
-    # Directions of a relative weight below 1e-12 are rounding noise of the inner products.
-    second = np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ pull if kept else pull
-    found = np.sum(second * (own @ second)) - 2 * np.sum(second * pull) + np.sum(wanted * (teachers @ wanted))
-    return Refit(second, float(found))
-
-
 def gram_of(oracle: AbstractOracle, weights: Weights) -> tuple[Gram, Float[jax.Array, "teacher output"]]:
     """Inner products of all units as this loss sees them, and the output weights of the teachers.
 

@@ -90,18 +90,6 @@ def expected_router(problem: Clustered, units: Units, first: ArrayLike, *, step:
     return np.asarray(step / len(rows) ** 2 * (pull - pull.mean(axis=0)))
 
 
-def population_along(problem: Clustered, units: Units, overlaps: ArrayLike, *, step: float = 1.0) -> Numbers:
-    """The same router along the frame: `theta_m.v` for every row `v` of the frame, (expert, row), from overlaps alone.
-
-    The last `C` columns are `theta_m.v_c`. Any dimension costs the same.
-    """
-    seen = np.asarray(overlaps, float)
-    oracle = ClusterOracle(problem)
-    field = np.asarray(_router(oracle, units, jnp.asarray(seen)))
-    pull = np.mean(field[..., :-1] @ np.asarray(oracle.gram) + field[..., -1:] * seen, axis=1)
-    return np.asarray(step / len(seen) ** 2 * (pull - pull.mean(axis=0)))
-
-
 @eqx.filter_jit
 def _router(oracle: ClusterOracle, units: Units, overlaps: Overlaps) -> Float[jax.Array, "expert unit wide"]:
     return oracle.field(units, overlaps).router

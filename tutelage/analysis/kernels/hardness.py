@@ -73,13 +73,14 @@ def disjoint_partitions(dim: int, size: int, count: int, random: np.random.Gener
     """Up to `count` partitions of which no two share a block (Lemma C.1), greedily: fewer if no more are found.
 
     Random partitions are taken while they fit. Then those made of unused blocks are listed, and the search ends when
-    there are none, or none within 10^4 trials of a block. At most `most_partitions` can exist.
+    there are none, or none within 10^4 trials of a block. At most `C(d-1, r-1)` can exist, since each has one of the
+    blocks with coordinate 0, and so many do (Baranyai).
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.analysis.kernels import disjoint_partitions, most_partitions
-    >>> len(disjoint_partitions(4, 2, 10, np.random.default_rng(0))), most_partitions(4, 2)
-    (3, 3)
+    >>> from tutelage.analysis.kernels import disjoint_partitions
+    >>> len(disjoint_partitions(4, 2, 10, np.random.default_rng(0)))
+    3
 
     ```
     """
@@ -123,15 +124,6 @@ def _unused(left: tuple[int, ...], size: int, used: set[tuple[int, ...]], trials
         rest = tuple(item for item in left[1:] if item not in others)
         for blocks in _unused(rest, size, used, trials):
             yield (block, *blocks)
-
-
-def most_partitions(dim: int, size: int) -> int:
-    """`C(d-1, r-1)`: partitions without a common block, at most, since each has one of the blocks with coordinate 0.
-
-    So many exist (Baranyai).
-    """
-    _check(dim, size)
-    return math.comb(dim - 1, size - 1)
 
 
 def collision_probability(dim: int, size: int) -> float:

@@ -37,14 +37,6 @@ def harmonics(dim: int, degree: int) -> int:
     return math.comb(dim + degree - 1, degree) - lower
 
 
-def at_right_angle(dim: int, degree: int) -> float:
-    """`P_l(0)` of the Legendre polynomial in d dimensions, which is 1 at 1; 0 for odd degrees."""
-    _at_least_two(dim)
-    if degree % 2:
-        return 0.0
-    return math.prod(-(low + 1) / (low + dim - 1) for low in range(0, degree, 2))
-
-
 def legendre(dim: int, t: ArrayLike) -> Iterator[Numbers]:
     """`P_0(t), P_1(t), ...` in d dimensions, without end.
 
@@ -94,13 +86,6 @@ def isotropic_excess(dim: int) -> float:
     # ln of (Gamma(x + 1/2)/Gamma(x))^2/x; the next term is 31/(9216 x^9), below 1e-14.
     log = -1 / (4 * half) + 1 / (96 * half**3) - 1 / (320 * half**5) + 17 / (7168 * half**7)
     return 2 / math.pi * math.expm1(-log)
-
-
-def abs_coefficient(dim: int, degree: int) -> float:
-    """`mu_l = E[|t| P_l(t)]`, `t` a coordinate of a uniform direction; 0 for odd degrees."""
-    if degree % 2:
-        return 0.0
-    return mean_abs(dim) * math.prod(-(low - 1) / (low + dim + 1) for low in range(0, degree, 2))
 
 
 class Degree(NamedTuple):

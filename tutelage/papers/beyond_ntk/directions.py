@@ -153,21 +153,6 @@ def neurons(start: ArrayLike, weights: ArrayLike, times: ArrayLike, mass: float 
     return path[..., :-1] * np.exp(path[..., -1:])
 
 
-def blow_up(square: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Numbers:
-    """`x^2(t)` of `x' = B_14 a x^3`, the law of the paper's proof; infinite from its blow-up on.
-
-    ```python
-    >>> from tutelage.papers.beyond_ntk.directions import blow_up, blow_up_time
-    >>> end = blow_up_time(0.2, 1 / 32)
-    >>> blow_up(0.2, 1 / 32, [0.0, end / 2, end]).round(12).tolist()
-    [0.2, 0.4, inf]
-
-    ```
-    """
-    left = 1 / np.asarray(square, float) - 2 * RATE4 * np.asarray(weight, float) * np.asarray(time, float)
-    return np.where(left > 0, 1 / np.where(left > 0, left, 1.0), np.inf)
-
-
 def blow_up_time(square: ArrayLike, weight: ArrayLike) -> Numbers:
     """`1/(2 B_14 a x_0^2)`, at which that law blows up."""
     return 1 / (2 * RATE4 * np.asarray(weight, float) * np.asarray(square, float))

@@ -168,36 +168,3 @@ def measures(dim: ArrayLike, level: ArrayLike, margin: float = MARGIN) -> Measur
     low, high = chi2.sf(level * (1 - margin), 1), chi2.sf(level * (1 + margin), 1)
     others = (dim - 1) * np.log1p(-low)  # log of the probability that no other coordinate is above Gamma - rho
     return Measures(high * np.exp(others), -low * np.expm1(others))
-
-
-class Surgery(NamedTuple):
-    """What the proof does to the neurons at T_3 (Section B.4)."""
-
-    neurons: Numbers
-    singleton: Truth
-    ignored: Truth
-
-
-def surgery(neurons: ArrayLike, potential: ArrayLike, distance: float) -> Surgery:
-    """Neurons (n, d) of S_pot within `distance` of an axis, by direction, are put on it; the rest of S_pot is set to 0.
-
-    Descent does nothing of the kind: this is a device of the proof, here to see what it costs. `potential` says which
-    neurons are in S_pot; a singleton stands for the pair `+-|v| e_i`, which a unit |z| cannot tell apart.
-
-    ```python
-    >>> from tutelage.papers.beyond_ntk.lottery import surgery
-    >>> surgery([[2.0, 0.01], [1.0, 1.0], [0.5, 0.4]], [True, True, False], 0.1).neurons.round(3).tolist()
-    [[2.0, 0.0], [0.0, 0.0], [0.5, 0.4]]
-
-    ```
-    """
-    v, chosen = np.array(neurons, float), np.asarray(potential, bool)
-    norm = np.linalg.norm(v, axis=1, keepdims=True)
-    axis = np.argmax(np.abs(v), axis=1)
-    snapped = np.zeros_like(v)
-    rows = np.arange(len(v))
-    snapped[rows, axis] = np.sign(v[rows, axis]) * norm[:, 0]
-    singleton = chosen & (np.linalg.norm(v - snapped, axis=1) <= distance * norm[:, 0])
-    ignored = chosen & ~singleton
-    kept = np.where(singleton[:, None], snapped, np.where(ignored[:, None], 0.0, v))
-    return Surgery(kept, singleton, ignored)

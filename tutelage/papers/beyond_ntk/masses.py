@@ -180,18 +180,6 @@ def loss_share(share: float = 4.0, lead: float = 1.1) -> float:
     return C0 / (lead * B0) ** 2 + C2 * excess**2 + TAIL * (excess + share) ** 2
 
 
-def slow_excess(masses: Masses, weights: ArrayLike) -> Numbers:
-    """`beta + gamma - a` once orders 0 and 2 have relaxed, all `tau_i = Delta`, to first order in it.
-
-    `(C_2 x_i - Delta)/C_1`, with `x = gamma (a - gamma)/a`, `Delta = 2 b_0 C_2 sum(x)/(C_1 + 2 b_0 d)`. Order 0 takes
-    up what all coordinates have in common, so that equal ones have next to no excess.
-    """
-    a = np.asarray(weights, float)
-    left = RATE2 * masses.gamma * (a - masses.gamma) / a
-    shared = 2 * B0 * left.sum(-1, keepdims=True) / (RATE1 + 2 * B0 * len(a))
-    return (left - shared) / RATE1
-
-
 def law(times: ArrayLike, dim: float = np.inf) -> Numbers:
     """`1/(C_2 t)`, to which every beta_i tends, whatever `a` and the start.
 

@@ -25,8 +25,7 @@ from tutelage.papers.beyond_ntk.field import PerRow, Vectors, pull
 
 Signs = NDArray[np.floating]
 
-# Irreducible polynomials of GF(2^k), bits by power, k = 1, 2, ...
-_MODULI = (0b11, 0b111, 0b1011, 0b10011, 0b100101, 0b1000011, 0b10000011, 0b100011011)
+_LARGEST = 256  # dimension of a group of signs
 
 
 def full_group(dim: int) -> Signs:
@@ -58,43 +57,15 @@ def hadamard_group(dim: int) -> Signs:
     return _code(np.vstack([np.ones(dim, int), _digits(np.arange(dim), _bits(dim))]))
 
 
-def bch_group(dim: int) -> Signs:
-    """2n^2 signs of strength 5, the dual of the extended double-error-correcting BCH code: order 4 has no error.
-
-    ```python
-    >>> from tutelage.papers.beyond_ntk.orbits import bch_group
-    >>> bch_group(16).shape
-    (512, 16)
-
-    ```
-    """
-    bits = _bits(dim)
-    cubes = np.array([_multiply(x, _multiply(x, x, bits), bits) for x in range(dim)])
-    # Columns (1, x, x^3) over GF(2^k): any five are independent, since the code has distance 6.
-    return _code(np.vstack([np.ones(dim, int), _digits(np.arange(dim), bits), _digits(cubes, bits)]))
-
-
 def _bits(dim: int) -> int:
     """k with 2^k >= d."""
-    if not 2 <= dim <= 2 ** len(_MODULI):
-        raise BadInput(f"A group of signs was asked for d = {dim}; take d from 2 to {2 ** len(_MODULI)}.")
+    if not 2 <= dim <= _LARGEST:
+        raise BadInput(f"A group of signs was asked for d = {dim}; take d from 2 to {_LARGEST}.")
     return (dim - 1).bit_length()
 
 
 def _digits(numbers: NDArray[np.integer], bits: int) -> NDArray[np.integer]:
     return numbers[None, :] >> np.arange(bits)[:, None] & 1
-
-
-def _multiply(x: int, y: int, bits: int) -> int:
-    """The product in GF(2^bits)."""
-    total = 0
-    for power in range(bits):
-        if y >> power & 1:
-            total ^= x << power
-    for power in range(2 * bits - 2, bits - 1, -1):
-        if total >> power & 1:
-            total ^= _MODULI[bits - 1] << power - bits
-    return total
 
 
 def _code(generator: NDArray[np.integer]) -> Signs:

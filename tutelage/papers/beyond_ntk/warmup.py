@@ -101,15 +101,6 @@ def descent(start: ArrayLike, weights: ArrayLike, step: float, steps: int) -> Nu
     return np.stack(path)
 
 
-def carried(neurons: ArrayLike, start: ArrayLike, moments: ArrayLike) -> Numbers:
-    """Neurons (n, d) taken along from moments `start` to `moments`: `v_i^2/q_i` is conserved.
-
-    At the fixed point q = a, from q(0) = 1/d, this is `v_i(T_1) = sqrt(a_i d) v_i(0)`; Claim A.2 prints the factor of
-    the squares.
-    """
-    return np.asarray(neurons, float) * np.sqrt(np.asarray(moments, float) / np.asarray(start, float))
-
-
 def spectrum(weights: ArrayLike) -> Numbers:
     """The rates at which the moments approach `a`, in rising order: d - 1 near `2 b_2 a_i`, one near `2 b_0`.
 

@@ -50,11 +50,6 @@ class Constant:
     def value(self) -> float:
         return math.exp(self.log) if self.log < 709 else math.inf
 
-    @property
-    def representable(self) -> bool:
-        """Whether a normal double can hold it."""
-        return -708 < self.log < 709
-
 
 def _row(symbol: str, value: float, where: str) -> Constant:
     return Constant(symbol, math.log(value), where)
@@ -106,8 +101,8 @@ def constant(symbol: str, where: str = "") -> Constant:
 
     ```python
     >>> from tutelage.papers.both_layers.constants import constant
-    >>> round(constant("sigma_0").log10, 2), constant("sigma_0").representable
-    (-357.37, False)
+    >>> round(constant("sigma_0").log10, 2)
+    -357.37
 
     ```
     """

@@ -1,6 +1,7 @@
 """What the claims look at: a few shared runs and samples, each made once, when first asked for.
 
-The target is a = e_1 throughout: trajectories for other norms are rescalings (`reduced.rescaled`).
+The target is a = e_1 throughout: (V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to
+trajectories.
 """
 
 import math

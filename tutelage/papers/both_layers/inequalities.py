@@ -4,13 +4,11 @@ theta is the angle between w_1 and w_2, rho = |v_1 w_1| / |v_2 w_2|; signs are (
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 
 from tutelage.papers.both_layers.constants import C_MAX_SQUARED, C_MIN_SQUARED, LOSS_LOWER, PL, smoothness
 from tutelage.problem import Numbers
@@ -213,24 +211,3 @@ class Contraction:
 
     def factor(self, step: float) -> float:
         return 1 - self.linear * step + self.quadratic * step**2
-
-
-def extrema(function: Callable[[Any], Any], low: float, high: float) -> tuple[float, float]:
-    """Where a smooth function of one variable is smallest and largest inside (low, high), from a grid and a polish.
-
-    ```python
-    >>> import math
-    >>> from tutelage.papers.both_layers.inequalities import extrema, pl_slack
-    >>> [round(x, 3) for x in extrema(pl_slack, 0, math.pi)]
-    [0.928, 2.33]
-
-    ```
-    """
-    return _lowest(function, low, high), _lowest(lambda x: -function(x), low, high)
-
-
-def _lowest(function: Callable[[Any], Any], low: float, high: float) -> float:
-    grid = np.linspace(low, high, 401)
-    index = int(np.argmin(function(grid)))
-    ends = grid[max(index - 1, 0)], grid[min(index + 1, 400)]
-    return float(minimize_scalar(function, bounds=ends, options={"xatol": 1e-10}).x)

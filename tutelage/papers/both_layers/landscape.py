@@ -163,22 +163,6 @@ def one_sided(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> Statio
     return StationaryPoint(kind, v, first, _row(target), 0.25, spectrum, zeros)
 
 
-def with_neuron_at_origin(point: StationaryPoint, extra: int = 1) -> StationaryPoint:
-    """A one-sided point with further neurons at (0, 0): stationary at level 1/4, a saddle, not twice differentiable.
-
-    ```python
-    >>> from tutelage.papers.both_layers.landscape import one_sided, with_neuron_at_origin
-    >>> with_neuron_at_origin(one_sided([1.0, 0.0], (1.0,), (1.0,))).kind.value
-    'saddle with a neuron at the origin'
-
-    ```
-    """
-    if point.kind not in (Kind.SPURIOUS, Kind.NONSTRICT):
-        raise BadInput(f"Neurons at the origin are added to a one-sided point, but this is a {point.kind.value}.")
-    second, first = (np.pad(x, ((0, extra), (0, 0))) for x in (point.second, point.first))
-    return StationaryPoint(Kind.SADDLE, second, first, point.target, point.level)
-
-
 def paired_minimum(target: ArrayLike, basis: ArrayLike, scales: ArrayLike | None = None) -> StationaryPoint:
     """k = 2r neurons in r antiparallel pairs representing A (r, d): a global minimum with nullity r^2 + r.
 

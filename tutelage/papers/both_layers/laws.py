@@ -55,19 +55,6 @@ def _turns(dim: int) -> float:
     return float(student_t.cdf(-math.sqrt(dim), dim))
 
 
-def flip_probability(dim: int, width: int) -> float:
-    """The chance that a.w_i(0)/|a| outweighs v_i(0), turning the neuron round, under the Xavier start.
-
-    ```python
-    >>> from tutelage.papers.both_layers.laws import flip_probability
-    >>> round(flip_probability(100, 2), 3)
-    0.054
-
-    ```
-    """
-    return math.atan(math.sqrt((1 + width) / (width + dim))) / math.pi
-
-
 def initial_event_law(dim: int, slack: float) -> float:
     """P(a.w_i(0) >= -slack v_i(0)) under Theorem 2's start: a t-probability, near 1/2 for a small slack (C.4).
 

@@ -12,27 +12,6 @@ from tutelage.papers.both_layers.constants import C8, C9
 from tutelage.problem import Numbers
 
 
-def limit_point(imbalance: ArrayLike, target: float = 1.0) -> tuple[Numbers, Numbers]:
-    """|v| and |w| at the end of a run of one neuron a side whose imbalance |w|^2 - v^2 is kept: v|w| = |a|.
-
-    They are 1 only for balanced weights and |a| = 1.
-
-    ```python
-    >>> from tutelage.papers.both_layers.reduced import limit_point
-    >>> v, w = limit_point(1.5)
-    >>> round(float(v), 6), round(float(w), 6)
-    (0.707107, 1.414214)
-
-    ```
-    """
-    imbalance = np.asarray(imbalance, float)
-    root = np.sqrt(imbalance**2 + 4 * target**2)
-    # The larger of v^2 and |w|^2 has no cancellation; the other follows from the product.
-    larger = np.sqrt((np.abs(imbalance) + root) / 2)
-    smaller = target / larger
-    return np.where(imbalance > 0, smaller, larger), np.where(imbalance > 0, larger, smaller)
-
-
 def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0) -> Numbers:
     """`z <- z (1 + (mu/2)(|a| - z^2))`, from `start` (any shape): values at 0..steps along a new first axis.
 
@@ -48,20 +27,6 @@ def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0
     for tau in range(steps):
         values[tau + 1] = values[tau] * (1 + step / 2 * (target - values[tau] ** 2))
     return values
-
-
-def logistic(start: ArrayLike, time: ArrayLike, target: float = 1.0) -> Numbers:
-    """z(t) of gradient flow, t = mu tau: z^2 = |a| / (1 + (|a|/z0^2 - 1) e^{-|a|t}).
-
-    ```python
-    >>> from tutelage.papers.both_layers.reduced import logistic
-    >>> logistic(0.1, [0.0, 5.0, 20.0]).round(4).tolist()
-    [0.1, 0.7745, 1.0]
-
-    ```
-    """
-    start, time = np.asarray(start, float), np.asarray(time, float)
-    return np.sqrt(target / (1 + (target / start**2 - 1) * np.exp(-target * time)))
 
 
 def scalar_loss(z: ArrayLike, target: float = 1.0) -> Numbers:
@@ -116,19 +81,3 @@ def paper_growth_steps(step: float, scale: float, target: float = 1.0) -> int:
     ```
     """
     return math.ceil(C8 / (step * target) * math.log(math.sqrt(target) / scale))
-
-
-def rescaled(
-    second: ArrayLike, first: ArrayLike, target: ArrayLike, step: float, factor: float
-) -> tuple[Numbers, Numbers, Numbers, float]:
-    """(V, W, A, mu) -> (sqrt(s) V, sqrt(s) W, s A, mu/s) maps trajectories to trajectories: so |a| = 1 is no loss.
-
-    ```python
-    >>> from tutelage.papers.both_layers.reduced import rescaled
-    >>> [float(x) for x in rescaled(1.0, 2.0, 1.0, 0.1, 4.0)]
-    [2.0, 4.0, 4.0, 0.025]
-
-    ```
-    """
-    root = math.sqrt(factor)
-    return root * np.asarray(second, float), root * np.asarray(first, float), factor * np.asarray(target), step / factor

@@ -15,54 +15,6 @@ from tutelage.papers.both_layers.constants import C4, C7
 from tutelage.problem import Numbers
 
 
-def linear_start(
-    second: ArrayLike, first: ArrayLike, target: ArrayLike, *, step: float, tau: float, log_scale: float = 0.0
-) -> tuple[Numbers, Numbers]:
-    """Both layers after `tau` steps of the linearised dynamics, from `second` (k, r) and `first` (k, n).
-
-    The start may be far below double range: it is `exp(log_scale)` times the given weights, and only the result has to
-    be representable. `target` is A (r, n); for one output `second` (k,) and `target` (n,) will do.
-
-    ```python
-    >>> from tutelage.papers.both_layers.start import linear_start
-    >>> second, first = linear_start([1e-8], [[0.0, 1e-8]], [1.0, 0.0], step=0.1, tau=100)
-    >>> [f"{x:.3e}" for x in (second[0], *first[0])]
-    ['6.575e-07', '6.575e-07', '1.000e-08']
-
-    ```
-    """
-    shape = np.shape(second)
-    first, target = np.asarray(first, float), np.atleast_2d(np.asarray(target, float))
-    second = np.asarray(second, float).reshape(len(first), len(target))
-    left, sizes, right = np.linalg.svd(target, full_matrices=False)
-    rate = step * sizes / 2
-    grown = np.exp(log_scale + tau * np.log1p(rate)) * (second @ left + first @ right.T) / 2
-    shrunk = np.exp(log_scale + tau * np.log1p(-rate)) * (second @ left - first @ right.T) / 2
-    still = np.exp(log_scale) * (first - (first @ right.T) @ right)
-    return ((grown + shrunk) @ left.T).reshape(shape), (grown - shrunk) @ right + still
-
-
-def warm_start(
-    second: ArrayLike, first: ArrayLike, target: ArrayLike, *, step: float, log_scale: float = 0.0, size: float = 1e-5
-) -> tuple[int, Numbers, Numbers]:
-    """Skip the linear part of a run: the number of steps until the largest mode reaches `size`, and the weights there.
-
-    The error left out is of relative order `size`^2 / |a|.
-
-    ```python
-    >>> from tutelage.papers.both_layers.start import warm_start
-    >>> tau, second, first = warm_start([1.0], [[0.0, 1.0]], [1.0, 0.0], step=0.1, log_scale=-900.0)
-    >>> tau, round(float(second[0] / 1e-5), 3)
-    (18224, 0.972)
-
-    ```
-    """
-    _, sizes, _ = np.linalg.svd(np.atleast_2d(np.asarray(target, float)), full_matrices=False)
-    start = np.max(np.abs(growing_modes(second, first, target))) / 2
-    tau = max(0, math.floor((math.log(size / start) - log_scale) / math.log1p(step * sizes[0] / 2)))
-    return tau, *linear_start(second, first, target, step=step, tau=tau, log_scale=log_scale)
-
-
 @dataclass(frozen=True)
 class LogState:
     """Neurons of a one-output network at a scale no double can hold (k,): logarithms are natural.

@@ -5,7 +5,6 @@ overlap of order one wins. Times count samples that the neuron receives; divide 
 of being chosen, to have the paper's.
 """
 
-import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -14,40 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage import BadInput
 from tutelage.oracle import ClusterOracle
-from tutelage.problem import Clustered, Numbers, Units, lowest
+from tutelage.problem import Clustered, Numbers, Units
 
 Whole = NDArray[np.int64]
-
-
-class Exponents(NamedTuple):
-    """Information exponents: of the label in each cluster, of each task for a student that sees all, and of all.
-
-    0 stands for a task that cannot be seen: with `sum_c s_c = 0` the clusters cancel the global one.
-    """
-
-    clusters: tuple[int, ...]
-    tasks: tuple[int, ...]
-    whole: int
-
-
-def exponents(problem: Clustered) -> Exponents:
-    """Of a clustered problem, at equal shifts of a unit in all clusters.
-
-    ```python
-    >>> from tutelage.papers.cluster_moe.races import exponents
-    >>> from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-    >>> exponents(ClusterMoeSettings().problem())
-    Exponents(clusters=(4, 4), tasks=(4, 4, 0), whole=4)
-
-    ```
-    """
-    local, shared = np.abs(np.asarray(problem.teacher.local)), np.asarray(problem.teacher.shared)
-    s, weights = np.asarray(problem.teacher.interference), problem.inputs.weights
-    # Weights of clusters that cancel may leave a rounding error.
-    mean = shared * (s @ weights if abs(s @ weights) > 1e-12 * np.abs(s).max() else 0.0)
-    tasks = (*(lowest(row) for row in local), lowest(mean))
-    seen = tuple(lowest(row + np.abs(c * shared)) for row, c in zip(local, s, strict=True))
-    return Exponents(seen, tasks, min((k for k in tasks if k), default=0))
 
 
 def rates(problem: Clustered, units: Units, overlaps: ArrayLike, served: ArrayLike | None = None) -> Numbers:
@@ -76,23 +44,6 @@ def scores(rates: ArrayLike, overlaps: ArrayLike, k: int) -> Numbers:
     starts = np.asarray(overlaps, float)[..., : rates.shape[-1]]
     growth = rates if _exponent(k) % 2 == 0 else rates * np.sign(starts)
     return np.maximum(growth, 0.0) * np.abs(starts) ** (k - 2)
-
-
-def winner(scores: Numbers) -> Whole:
-    """The task that wins, of each neuron; -1 if no overlap grows."""
-    return np.where(scores.max(-1) > 0, scores.argmax(-1), -1)
-
-
-def escape_times(rates: ArrayLike, overlaps: ArrayLike, k: int, step: float, level: float) -> Numbers:
-    """Samples until each overlap has the size `level`, `(|o|^-(k-2) - level^-(k-2))/(step k (k-2) rate)` (unit, task).
-
-    Infinite for an overlap that does not grow.
-    """
-    pace = scores(rates, overlaps, k)
-    size = np.abs(np.asarray(overlaps, float)[..., : pace.shape[-1]])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.maximum(1 - (size / level) ** (k - 2), 0.0)
-        return np.where(pace > 0, left / (step * k * (k - 2) * pace), np.inf)
 
 
 def growth(start: float, rate: float, k: int, count: int, most: float = np.inf) -> Numbers:
@@ -153,56 +104,6 @@ def exponent_sequence(k: int, count: int) -> Numbers:
 def blocking_margin(k: int) -> float:
     """Lemma B.15 needs `(k-2)(1/2 - 1/(6k)) - k/4 - 1/8` above 0: the other overlaps are slower than the means turn."""
     return (k - 2) * (1 / 2 - 1 / (6 * k)) - k / 4 - 1 / 8
-
-
-class Comparison(NamedTuple):
-    """Lemmas C.12, C.21 and C.25: `winner` lies below the winning overlap, `others` above all others."""
-
-    winner: Numbers
-    others: Numbers
-
-
-def comparison(
-    path: ArrayLike,
-    others: float,
-    rate: float,
-    top_rate: float,
-    k: int,
-    dim: int,
-    margin: float = 0.1,
-    spill: float = 2.0,
-) -> Comparison:
-    """The sequences that the lemmas compare overlaps with, along the winner's `path` (one entry a step).
-
-    - `others`: the largest other overlap at the start. `rate`, `top_rate`: what multiplies `o^(k-1)` in one step, of
-      the winner and of the fastest task, that is `step k` times its rate (divided by M in Phase I).
-    - `margin`, `spill`: the constants a_2 and A_3. The lemmas hold with high probability for suitable ones.
-    """
-    path = np.asarray(path, float)
-    below = growth((1 - margin) * path[0], rate, k, len(path))
-    above = [np.float64((1 + margin) * max(abs(others), 0.5 / math.sqrt(dim)))]
-    for kappa in path[:-1]:
-        pull = (1 + margin) * top_rate * above[-1] ** (k - 1)
-        above.append(above[-1] + pull + spill * rate * abs(kappa) ** (k - 1) / math.sqrt(dim))
-    return Comparison(below, np.array(above))
-
-
-def exploration_time(step: float, k: int, rate: float, start: float, *, experts: int = 1, margin: float = 0.1) -> float:
-    """T_1 of Lemma C.6 in samples: `1/((step/M) k (k-2) (1 - 5 a_2) rate P^(k-2))` with `P = (1 - a_2) start`.
-
-    `margin` is a_2, below 1/5. `rate` is that of `rates`, with its 1/C; the other 1/M of the paper is in the step.
-
-    ```python
-    >>> from tutelage.papers.cluster_moe.races import exploration_time
-    >>> exploration_time(1e-3, 4, 0.04, 0.4, experts=8)
-    385802.0
-
-    ```
-    """
-    if not 0 < margin < 0.2:
-        raise BadInput(f"exploration_time: margin is {margin}, but a number between 0 and 1/5 was expected.")
-    pace = step / experts * k * (k - 2) * (1 - 5 * margin) * rate * ((1 - margin) * start) ** (_exponent(k) - 2)
-    return float(np.floor(1 / pace))
 
 
 class Professionals(NamedTuple):

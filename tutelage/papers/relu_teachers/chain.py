@@ -180,11 +180,6 @@ def norm_probability(dim: int, students: int = 1) -> float:
     return math.exp(students * math.log1p(-_outside(dim)))
 
 
-def norm_failure(dim: int, students: int = 1) -> float:
-    """One minus `norm_probability`, with all its digits."""
-    return -math.expm1(students * math.log1p(-_outside(dim)))
-
-
 def _outside(dim: int) -> float:
     # Both tails are kept as such: their sum is far below the spacing of doubles at 1 for large dim.
     return float(chi2.sf(4 * dim, dim) + chi2.cdf(dim / 4, dim))

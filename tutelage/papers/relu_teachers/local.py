@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tutelage import BadInput
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.kernel import rows
-from tutelage.papers.relu_teachers.slow import energy, force, shares_of, slow_state
+from tutelage.papers.relu_teachers.slow import shares_of, slow_state
 from tutelage.problem import Numbers
 
 
@@ -29,7 +29,7 @@ def simplex_energy(students: int) -> float:
 def simplex_constant(students: int) -> float:
     """C(n) = 1/(27 n^3 A(n)^2) of n equal students on a regular simplex; needs dim >= n.
 
-    The simplex attracts for n <= 5 only; from n = 6 on the flow leaves it, slowly (`slow.simplex_state(n).growth`).
+    The simplex attracts for n <= 5 only; from n = 6 on the flow leaves it, slowly.
 
     ```python
     >>> from tutelage.papers.relu_teachers.local import simplex_constant
@@ -106,20 +106,6 @@ def measured_constant(first: ArrayLike, teacher: ArrayLike) -> float:
     The slow flow is continued from where the students are, so that the right attractor is taken.
     """
     return sum(group_constant(shares, start=across) for shares, across in slopes_of(first, teacher))
-
-
-def measured_rate(first: ArrayLike, teacher: ArrayLike) -> float:
-    """c_hat of the cubic loss at the slopes that students have now; teachers of one norm; infinite for m = k.
-
-    It agrees with the run's own c_hat once the residuals r_l are gone, whether the slopes are self-similar or not.
-    """
-    level, pull = 0.0, 0.0
-    for shares, across in slopes_of(first, teacher):
-        inside = across - across.mean(0)
-        level += energy(inside, shares)
-        pull += float(np.sum(force(inside, shares) ** 2))
-    norm = float(np.mean(np.linalg.norm(rows("teacher", teacher), axis=1)))
-    return float(rate_from(math.sqrt(pull), level)) * norm ** (-2 / 3) if level > 0 else math.inf
 
 
 def rate(total: float, norm: float = 1.0) -> float:

@@ -110,33 +110,6 @@ def slow_state(
     return SlowState(shares, across - across.mean(0))
 
 
-def simplex_state(students: int) -> SlowState:
-    """The regular simplex of equal students; it attracts for at most 5 of them.
-
-    ```python
-    >>> from tutelage.papers.relu_teachers.slow import simplex_state
-    >>> [simplex_state(n).attracts for n in (3, 4, 5, 6)]
-    [True, True, True, False]
-
-    ```
-    """
-    shares = shares_of(np.ones(students))
-    if students == 1:
-        return SlowState(shares, np.zeros((1, 1)))
-    corners = np.linalg.svd(np.eye(students) - 1 / students)[0][:, : students - 1]
-    return SlowState(shares, _unit(corners - corners.mean(0), shares))
-
-
-def attractors(shares: ArrayLike, *, dim: int | None = None, starts: int = 8, seed: int = 0) -> list[SlowState]:
-    """The different self-similar states that `starts` random starts reach, by rising constant; there may be several."""
-    found = [slow_state(shares, dim=dim, seed=seed + index) for index in range(starts)]
-    distinct: list[SlowState] = []
-    for state in sorted(found, key=lambda state: state.constant):
-        if state.attracts and (not distinct or state.constant > distinct[-1].constant * (1 + 1e-6)):
-            distinct.append(state)
-    return distinct
-
-
 def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Numbers:
     """The cubic loss of a group at increasing `times` after it was at `across` (n, columns), for a teacher of norm 1.
 

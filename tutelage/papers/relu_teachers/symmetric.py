@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
-from scipy.optimize import root
 
 from tutelage import BadInput
 from tutelage.papers.relu_teachers.hessian import hessian
@@ -150,13 +149,6 @@ class Symmetric:
         inner = plane @ hessian(self.weights(alpha, beta), self.norm * np.eye(k)) @ plane.T
         return -inner / np.array([[n * k], [n * k * max(k - 1, 1)]])
 
-    def spectrum(self, point: FixedPoint) -> Numbers:
-        """The eigenvalues of the whole Hessian at a resting point, one dimension beyond the teachers included."""
-        if point.name == "origin":
-            raise BadInput("Symmetric.spectrum: the loss has a kink at the origin; ask for another resting point.")
-        first = np.pad(self.weights(point.alpha, point.beta), ((0, 0), (0, 1)))
-        return np.linalg.eigvalsh(hessian(first, self.norm * np.eye(self.teachers, self.teachers + 1)))
-
     @cached_property
     def fixed_points(self) -> tuple[FixedPoint, ...]:
         """The origin, the plateau and the minimum; for one teacher the last two are one."""
@@ -164,24 +156,6 @@ class Symmetric:
         part = self.plateau.student_norm / math.sqrt(self.teachers)
         plateau = (self._point("plateau", part, part),) if self.teachers > 1 else ()
         return origin, *plateau, self._point("minimum", self.norm / self.copies, 0.0)
-
-    @cached_property
-    def side_points(self) -> tuple[FixedPoint, ...]:
-        """The resting points that a start near the teachers does not meet; none for one teacher.
-
-        - `opposite`: all students on minus the mean direction, a saddle.
-        - `reflected`: near the mirror image (2/k - 1, 2/k) nv/n of the minimum. For two teachers it is the minimum
-          with the groups exchanged; for more it has a positive loss, and attracts within the plane. In the whole
-          space it is a bad local minimum for six teachers and more with one student each, and else a saddle.
-        """
-        if self.teachers == 1:
-            return ()
-        k, full = self.teachers, self.norm / self.copies
-        # G(-vm): the angles to the teachers are pi - theta_m.
-        strength = (math.sqrt(k * (k - 1)) - self.plateau.theta_m * math.sqrt(k)) / math.pi
-        part = -strength * full / k**1.5
-        mirror = root(lambda at: np.stack(self.field(*(full * at))) / self.norm, [2 / k - 1, 2 / k], tol=1e-13).x * full
-        return self._point("opposite", part, part), self._point("reflected", float(mirror[0]), float(mirror[1]))
 
     def _point(self, name: str, alpha: float, beta: float) -> FixedPoint:
         matrix = self.jacobian(alpha, beta)

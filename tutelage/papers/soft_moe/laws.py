@@ -98,35 +98,3 @@ def sharing_time(constants: Constants, x: ArrayLike) -> Numbers:
     "recovered, the others orthogonal" is a degenerate saddle and no minimum.
     """
     return breaking_time(constants, x) / 2
-
-
-def cancels(corners: int, degree: int = 3) -> bool:
-    """Whether units with one router and experts at the corners of a regular polygon in a plane add up to nothing.
-
-    `He_p` of a unit vector at angle theta has the frequencies p, p-2, ...; a sum over n corners keeps multiples of n.
-
-    ```python
-    >>> from tutelage.papers.soft_moe.laws import cancels
-    >>> [n for n in range(1, 9) if not cancels(n)]
-    [1, 3]
-
-    ```
-    """
-    return all(frequency % corners for frequency in range(degree, -1, -2))
-
-
-def polygon(corners: int, skip: int = 0) -> Numbers:
-    """The corners as unit vectors (n - skip, 2), without the first `skip`.
-
-    Without one corner of a pentagon that cancels, the opposites of the other four add up to it: four students then
-    represent one teacher, with overlaps 0.809, 0.809, -0.309, -0.309.
-
-    ```python
-    >>> from tutelage.papers.soft_moe.laws import polygon
-    >>> (-polygon(5, skip=1)[:, 0]).round(3).tolist()
-    [-0.309, 0.809, 0.809, -0.309]
-
-    ```
-    """
-    angles = 2 * math.pi * np.arange(skip, corners) / corners
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -168,14 +168,6 @@ def greedy_many(tables: ArrayLike, times: ArrayLike | None = None) -> Matchings:
     return Matchings(found.student, found.partner, taken, found.teachers)
 
 
-def race_many(
-    overlap: ArrayLike, norms: ArrayLike = 1.0, *, alphas: ArrayLike = 1.0, growth: Growth | None = None
-) -> Matchings:
-    """`race` for cosines (draw, m, m*) and norms (draw, m) in one compiled call."""
-    times = (growth or Growth()).teacher_times(_table(overlap, 3), norms, alphas)
-    return _many(times, times.shape[2])
-
-
 def generalised_many(
     overlap: ArrayLike,
     between: ArrayLike,

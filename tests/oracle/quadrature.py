@@ -46,7 +46,7 @@ def expectation(s: Spec, t: Spec, a: ArrayLike, b: ArrayLike) -> Expectation:
 
     ```python
     >>> import tutelage
-    >>> from tutelage.oracle.kernels.quadrature import expectation
+    >>> from oracle.quadrature import expectation
     >>> round(expectation("relu", "relu", [1.0, 0.0], [1.0, 0.0]).value, 12)
     0.5
 
@@ -77,7 +77,7 @@ def expectation_mp(
 
     ```python
     >>> import mpmath
-    >>> from tutelage.oracle.kernels.quadrature import expectation_mp
+    >>> from oracle.quadrature import expectation_mp
     >>> mpmath.nstr(expectation_mp(abs, abs, 1, 1, 0, digits=20), 12)
     '1.0'
 
