@@ -16,7 +16,7 @@ CAREFUL = ("problem", "oracle")
 ready."""
 
 MAPS = Path("/proc/self/maps")
-MANY = 15_000  # Linux allows 65530 a process; beyond that it ends in a segmentation fault
+MANY = 15_000  # Linux allows 65530 per process; beyond that it ends in a segmentation fault
 
 
 @pytest.fixture(autouse=True)

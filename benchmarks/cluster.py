@@ -70,7 +70,7 @@ def on_scheduler(tasks: int, folder: Path) -> dict:
             "tasks": len(cells),
             "tasks_per_second": len(cells) / seconds,
             "scheduler_cpu_milliseconds_per_task": 1e3 * spent / len(cells),
-            # Each worker sends two heartbeats a second.
+            # Each worker sends two heartbeats per second.
             "idle_scheduler_cpu_milliseconds_a_second": {
                 "two workers": 1e3 * beating / IDLE,
                 "none": 1e3 * alone / IDLE,

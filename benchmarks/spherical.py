@@ -103,7 +103,7 @@ def main(rounds: int) -> None:
     write(
         "spherical",
         {
-            "setting": f"one expert, {DIM} inputs, {WIDTH} ReLU units, one sample an update, one thread each",
+            "setting": f"one expert, {DIM} inputs, {WIDTH} ReLU units, one sample per update, one thread each",
             "torch": torch.__version__,
             **{dtype: compared(dtype, rounds) for dtype in ("float64", "float32")},
         },

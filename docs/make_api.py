@@ -1,4 +1,4 @@
-"""Writes docs/api/*.md: one page a folder of the package, from its files."""
+"""Writes docs/api/*.md: one page per folder of the package, from its files."""
 
 import ast
 from pathlib import Path

@@ -99,7 +99,7 @@ class Seen(NamedTuple):
 
 
 def network(seed: int, rows: int, outputs: int, per_unit: int = 1, columns: int = FRAME) -> tt.Weights:
-    """Rows and outgoing weights with nothing special about them; `per_unit` rows a unit."""
+    """Rows and outgoing weights with nothing special about them; `per_unit` rows per unit."""
     draw = np.random.default_rng(seed)
     first = 0.7 * draw.standard_normal((rows, columns))
     return tt.Weights(jnp.asarray(first), jnp.asarray(draw.standard_normal((rows // per_unit, outputs))))
@@ -246,7 +246,7 @@ def solvers() -> set[str]:
 _STEPPED = ({"step": 0.04}, {"time": 1.6})
 _TIMED = ({"time": 1.6}, {"rtol": 1e-7})
 # Without a batch axis sums are in another order. A flow then takes other steps, all good to its tolerance of 1e-8. And
-# explicit steps are capped by the largest curvature in a batch, which is measured once a chunk.
+# explicit steps are capped by the largest curvature in a batch, which is measured once per chunk.
 _TRUNCATION = tt.Truncation((1.0, 30.0), (7,))
 DYNAMICS = {
     "descent": Moves(tt.Descent, _descent(), _STEPPED, alone=1e-12),

@@ -40,11 +40,11 @@ def write_json(value: Any, path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; a damaged file is refused and left alone."""
+    """Read JSON; a damaged file is refused and not changed."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be read ({error}); it was left alone: mend it or move it away.") from None
+        raise BadInput(f"{path} cannot be read ({error}); it was not changed; repair it or move it away.") from None
 
 
 def log(folder: Path, line: str) -> None:
@@ -62,6 +62,6 @@ def writing(what: Path | str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadInput(
-            f"{what} cannot be written ({reason}); make room or rights, or choose another store with --store or "
-            f"TUTELAGE_STORE. What was written before is untouched."
+            f"{what} cannot be written ({reason}); free some space or correct the permissions, or choose "
+            f"another store with --store or TUTELAGE_STORE. What was written before is untouched."
         ) from None

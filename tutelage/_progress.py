@@ -1,4 +1,4 @@
-"""Long computations say how far they are to whoever listens; nobody need."""
+"""Progress of long computations: they report it, and a listener may show it."""
 
 import contextlib
 import threading

@@ -94,7 +94,7 @@ def test_units_that_overlap_with_nobody_leave_one_by_one():
     assert found.refused == pytest.approx(ALONE, abs=1e-12)
 
 
-def test_where_nothing_is_learnt_everything_goes():
+def test_where_nothing_is_learned_everything_goes():
     gram, *_ = mixture(np.eye(24)[10:24], np.eye(24)[:10])
     found = prune(gram)
     assert found.kept == () and found.tau == 7

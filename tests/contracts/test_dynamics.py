@@ -153,7 +153,7 @@ def test_descent_tends_to_flow_at_first_order(name):
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_the_mean_of_sgd_with_small_steps_is_the_flow(name):
-    """Overlaps of two units with the teacher, mean of 64 seeds: within 4.5 standard errors (false alarms: 5e-5 a row).
+    """Overlaps of two units with the teacher, mean of 64 seeds: within 4.5 standard errors (false alarms 5e-5 per row).
 
     The difference of order of the step is below half a standard error.
     """

@@ -77,7 +77,7 @@ def test_every_oracle_is_in_the_table():
 
 @EVERY
 def test_the_loss_is_half_the_mean_square(name):
-    """Exactly on samples; for a population within 4.5 standard errors of 2e5 of them (false alarms: 7e-6 a row)."""
+    """Exactly on samples; for a population within 4.5 standard errors of 2e5 of them (false alarms: 7e-6 per row)."""
     (oracle, student, samples), weights, _ = measured(name)
     x = samples[0] if samples else jnp.asarray(np.random.default_rng(6).standard_normal((200_000, FRAME)))
     y = samples[1] if samples else taught(oracle, x)

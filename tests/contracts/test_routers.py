@@ -1,7 +1,7 @@
 """What every router must do: choose with the stated probabilities, share ties, and give those chosen their factor.
 
 Statistical tests: counts of 20000 samples within 5 standard errors of the stated chance. With up to 40 of them a row
-the false-alarm rate is 2.3e-5 a row; seeds are fixed.
+the false-alarm rate is 2.3e-5 per row; seeds are fixed.
 """
 
 import jax

@@ -47,7 +47,7 @@ def test_every_law_is_in_the_tables():
 
 @EVERY
 def test_overlaps_have_their_moments(name):
-    """Means and variances of all entries, each within 5 standard errors: 42 at most, false alarms 2.4e-5 a row."""
+    """Means and variances of all entries, each within 5 standard errors: 42 at most, false alarms 2.4e-5 per row."""
     row, seen = STARTS[name], grams(name)
     mean, spread = row.mean(DIM), row.spread(DIM)
     told = np.isfinite(mean)
@@ -62,7 +62,7 @@ def test_overlaps_have_their_moments(name):
 
 @EVERY
 def test_the_frame_has_the_law_of_all_coordinates(name):
-    """Kolmogorov-Smirnov tests of at most 21 entries, at 1e-5 each: false alarms 2e-4 a row."""
+    """Kolmogorov-Smirnov tests of at most 21 entries, at 1e-5 each: false alarms 2e-4 per row."""
     one, other = grams(name).round(9), grams(name, full=True).round(9)
     places = zip(*np.triu_indices(one.shape[1]), strict=True)
     assert (
@@ -94,7 +94,7 @@ def test_a_seed_is_a_draw(name):
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_outgoing_weights_have_their_law(name):
-    """A Kolmogorov-Smirnov test of each unit at 1e-5: false alarms 3e-5 a row."""
+    """A Kolmogorov-Smirnov test of each unit at 1e-5: false alarms 3e-5 per row."""
     law, laws = ENTRIES[name]
     made = tt.Problem(tt.Gaussian(DIM), tt.TwoLayer("relu", first=np.eye(TAUGHT)), student(second=law))
     seen = np.stack([made.begin(seed).student.second[:, 0] for seed in range(SEEDS)])

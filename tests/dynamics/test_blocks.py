@@ -69,7 +69,7 @@ def test_a_block_is_the_plain_loop(kind, loss, batch):
     plain = looped(how, units, first, block)
     moved, good = quick(how, units, first, block)
     assert good
-    assert np.abs(plain - np.asarray(first)).max() > 0.01  # something was learnt
+    assert np.abs(plain - np.asarray(first)).max() > 0.01  # something was learned
     # 64 updates of numbers of size 1, each with rounding errors of some 1e-16 that steps may double.
     assert np.abs(np.asarray(moved) - plain).max() < 1e-12
     assert np.abs(np.asarray(safe(how, units, first, block)) - plain).max() < 1e-12

@@ -72,7 +72,7 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_the_same(stopped, whole, mo
     monkeypatch.setattr(Loop, "advance", lambda loop: (done.append(loop.position), advance(loop)))
     said = []
     assert same(descend(checkpoint=Checkpoint(stopped, said=said.append)), whole)
-    assert done[0] == 37 and said == ["taken up again from run.npz"]
+    assert done[0] == 37 and said == ["goes on from run.npz"]
 
 
 def test_a_short_run_is_not_written(tmp_path):

@@ -1,4 +1,4 @@
-"""Training on streams: the same bits however it is cut, the same numbers as Algorithm 1, saved and taken up again."""
+"""Training on streams: the same bits however it is cut, the same numbers as Algorithm 1, saved and resumed."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -101,7 +101,7 @@ def test_it_is_algorithm_1(routed):
     made.follow()
     plain = looped(each, 3000, 1e-3)
     assert np.abs(plain - np.asarray(each.first)).max() > 0.05
-    # A thousand updates an expert, rounding errors of 1e-16 each, which add up.
+    # A thousand updates per expert, rounding errors of 1e-16 each, which add up.
     assert np.abs(final(made)[0] - plain).max() < 1e-12
 
 

@@ -26,7 +26,7 @@ def oracle_of(pair, outputs, rng, n=4):
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_against_sampling(pair, outputs):
-    """4e5 samples; the mean of the squared residual lies within 4.5 standard errors (false alarms: 7e-6 a case)."""
+    """4e5 samples; the mean of the squared residual lies within 4.5 standard errors (false alarms: 7e-6 per case)."""
     rng = np.random.default_rng(1)
     oracle, weights = oracle_of(pair, outputs, rng), network(rng, 3, outputs, 4)
     x = rng.standard_normal((400_000, 4))

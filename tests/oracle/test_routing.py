@@ -111,7 +111,7 @@ def test_effective_rank_counts_directions():
 
 
 def test_bad_shapes_are_refused():
-    with pytest.raises(BadInput, match="A router of shape"):
+    with pytest.raises(BadInput, match="A router has shape"):
         passing(np.zeros((3, 2)), inputs())
     units, first = Experts(2, 2).draw(np.random.default_rng(0), 5)
     with pytest.raises(BadInput, match="population: first has shape"):

@@ -76,7 +76,7 @@ def test_relu_to_many_digits():
                 return (z + m) * mpmath.hermite(i, z / mpmath.sqrt(2)) / mpmath.sqrt(2) ** i * mpmath.npdf(z)
 
             wanted = mpmath.quad(density, [-m, 2, 6, 14]) / mpmath.sqrt(mpmath.factorial(i))
-            # The recurrence rounds once an order, by 1e-16 of values up to 1.
+            # The recurrence rounds once per order, by 1e-16 of values up to 1.
             assert float(found[i]) == pytest.approx(float(wanted), abs=1e-14)
 
 

@@ -199,7 +199,7 @@ def run():
     return races.race(races.PLANS["quick"])
 
 
-def test_population_starts_with_orders_0_and_2_learnt(run):
+def test_population_starts_with_orders_0_and_2_learned(run):
     np.testing.assert_allclose(np.mean(run.base[0] ** 2, axis=0), 1 / 32, rtol=1e-12)
     kinds = run.kind[run.plan.width :]
     assert [int(np.sum(kinds == k)) for k in range(4)] == [run.plan.tracers] * 4
@@ -251,7 +251,7 @@ def as_printed(monkeypatch):
 
 
 def isotropic_bulk(monkeypatch):
-    """Order 2 is not learnt."""
+    """Order 2 is not learned."""
 
     def flat(masses):
         return Masses(np.full_like(masses.beta, 1 / len(masses.beta)), masses.gamma)

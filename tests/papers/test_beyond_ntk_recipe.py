@@ -160,7 +160,7 @@ def test_dimension_is_no_cost():
 
 
 def test_levels():
-    """Against the definition: the plateau is the loss of a uniform law on the sphere, orders 0 and 2 learnt."""
+    """Against the definition: the plateau is the loss of a uniform law on the sphere, orders 0 and 2 learned."""
     draw_, dim = np.random.default_rng(0), 12
     w = draw_.standard_normal((4000, dim))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
@@ -289,7 +289,7 @@ def test_which_order_moves_in_which_phase():
     data = orders.compute(BeyondNtkSettings(), "quick")
     committee = data["committee_loss_order"]
     plateau = committee.sel(committee_time=10.0, method="nearest")
-    # On the plateau of unspecialised units the linear part is learnt, and the third order has hardly moved.
+    # On the plateau of unspecialised units the linear part is learned, and the third order has hardly moved.
     assert float(plateau.sel(tensor_order=1)) < 1e-9 * float(committee.sel(tensor_order=1)[0])
     assert float(plateau.sel(tensor_order=3)) > 0.8 * float(committee.sel(tensor_order=3)[0])
     assert float(committee.sel(tensor_order=[0, 2, 4]).max()) < 1e-15  # erf is odd

@@ -124,7 +124,7 @@ def test_mass_recursion_has_the_flow_as_its_limit():
 def test_tail_of_the_mass_equation_as_tabulated():
     times, path, a = late.tail()
     scaled = np.interp(np.log(stage2.LAW_TIMES), np.log(times[1:]), times[1:] * RATE2 * path.beta[1:, 0])
-    # Interpolated between 80 records a decade.
+    # Interpolated between 80 records per decade.
     np.testing.assert_allclose(scaled, [3.44, 1.34, 1.11, 1.03, 1.005], atol=0.006)
     assert masses.loss(path, a)[-1] == pytest.approx(masses.law_loss(times[-1], 100), rel=0.02)
 

@@ -87,7 +87,7 @@ def test_expected_error_by_sampling():
     square = np.sum((dim / 2 * np.einsum("nij,nj->ni", error, v)) ** 2, axis=1)
     # Five standard errors: a false alarm in a million. The factor in time goes to 1.
     assert abs(m * square.mean() - width.expected_error(dim, 1e3)) < 5 * m * square.std() / 20
-    # While T is new it is learnt at the rate b_2/d in v: xi = -b_2 T v t.
+    # While T is new it is learned at the rate b_2/d in v: xi = -b_2 T v t.
     ratio = width.expected_error(dim, 1e-4) / width.expected_error(dim, 1e3)
     np.testing.assert_allclose(np.sqrt(ratio), 2 * (4 / np.pi) / dim * 1e-4, rtol=1e-3)
 

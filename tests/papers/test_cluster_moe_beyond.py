@@ -41,7 +41,7 @@ def tiny(monkeypatch):
     """The quick laboratory is a tiny one, and nothing made of it is kept."""
     monkeypatch.setattr(runs, "SMALL", runs.SMALL | TINY)
     made = (exploring.scratch, upcycling.copied, upcycling.continued, upcycling._dense)
-    made += (pruning.pruned, adapting.adapted, many_clusters.flown, many_clusters.learnt)
+    made += (pruning.pruned, adapting.adapted, many_clusters.flown, many_clusters.learned)
     for each in made:
         each.cache_clear()
     yield
@@ -51,7 +51,7 @@ def tiny(monkeypatch):
 
 @pytest.fixture(scope="module")
 def learner():
-    """Experts that have not learnt, whose router is that of other experts."""
+    """Experts that have not learned, whose router is that of other experts."""
     scout = stages.explorers(SETTINGS, 0)
     theta = stages.expected(SETTINGS, scout.units, scout.first)
     return stages.hired(SETTINGS, 0, theta)
@@ -219,7 +219,7 @@ def test_threshold_zero_mixes_clusters_and_the_highest_score_does_not(monkeypatc
     monkeypatch.setattr(many_clusters, "PIPE", many_clusters.Pipe(3, 8, 2, 20_000, 9000, 9000, 4, 1000, 1000))
     flown = clusters.compute(SETTINGS, "quick")
     shown(clusters.FIGURE, flown)
-    both = clusters.with_sgd(flown, many_clusters.learnt())
+    both = clusters.with_sgd(flown, many_clusters.learned())
     assert len(shown(clusters.FIGURE, both).panels) == 4
     assert (both["sgd_error"] > 0).all() and (both["sgd_active"].sel(router="top 4") == 4).all()
     mean = flown.mean("seed")

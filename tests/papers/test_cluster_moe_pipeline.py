@@ -1,4 +1,4 @@
-"""All four phases: claims with a planted error for each, figures, what a run holds, and how it is taken up again."""
+"""All four phases: claims with a planted error for each, figures, what a run holds, and how it is resumed."""
 
 import dataclasses
 
@@ -12,7 +12,17 @@ from tutelage.analysis.claims import Verdict, mean_interval
 from tutelage.dynamics import spherical
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.oracle.routing import passing
-from tutelage.papers.cluster_moe import certificate, explored, learnt, plan, presets, result, runs, second_layer, stages
+from tutelage.papers.cluster_moe import (
+    certificate,
+    explored,
+    learned,
+    plan,
+    presets,
+    result,
+    runs,
+    second_layer,
+    stages,
+)
 from tutelage.papers.cluster_moe.checks import pipeline as checks
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.expected import run_expected
@@ -246,14 +256,14 @@ def test_counts_of_the_first_figure(tiny):
     data["explore_overlap"].values[:, 0, 1, 2, 2] = 0.9  # a global overlap is none
     data["explore_overlap"].values[:, -1, 1, :, 0] = -0.31, 0.29, 0.31, 0.1
     data["explore_overlap"].values[:, -1, 1, :, 2] = 0.5
-    assert learnt.exceeding(data, 4).values[0, :, 1].tolist() == [2, 0, 4]
-    assert learnt.exceeding(data, 3).values[0, :, 1].tolist() == [3, 0, 4]  # signed: the threshold is 0
+    assert learned.exceeding(data, 4).values[0, :, 1].tolist() == [2, 0, 4]
+    assert learned.exceeding(data, 3).values[0, :, 1].tolist() == [3, 0, 4]  # signed: the threshold is 0
 
 
 def test_the_most_sharply_routed_are_shown(tiny):
     data = ideal(tiny)
     data["routed"].values[0] = [[0.9, 0.99, 0.97, 0.3], [0.1, 0.4, 0.2, 0.95]]
-    assert learnt.sharpest(data)[0].tolist() == [0, 3]  # not expert 1, which sees much of the other cluster too
+    assert learned.sharpest(data)[0].tolist() == [0, 3]  # not expert 1, which sees much of the other cluster too
 
 
 def test_the_small_version_says_so(tiny, monkeypatch):
@@ -294,7 +304,7 @@ def test_what_a_run_holds(tiny, finished):
 
 
 def test_what_it_knows_of_tasks(tiny):
-    last = learnt.grown(tiny).isel(expert_time=-1)
+    last = learned.grown(tiny).isel(expert_time=-1)
     for seed, expert in np.ndindex(2, 4):
         best = np.abs(tiny["overlap"].values[seed, -1, expert, :, :3]).max(0)
         served = int(tiny["served"][seed, expert])

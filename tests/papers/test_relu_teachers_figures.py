@@ -167,7 +167,7 @@ def test_portrait_rests_at_its_fixed_points_and_loses_loss(planes, k):
     for alpha, beta in list(zip(plane["fixed_alpha"].values, plane["fixed_beta"].values, strict=True))[1:]:
         # The far one is the end of a flow with relative errors of 1e-7.
         assert np.hypot(*reduced.field(alpha, beta)) < 1e-7
-    # Loss falls along the flow; 1e-8 is for the integration, whose relative error is 1e-7 a step.
+    # Loss falls along the flow; 1e-8 is for the integration, whose relative error is 1e-7 per step.
     assert (np.diff(plane["path_loss"].values, axis=1) < 1e-8).all()
     saddle = plane.isel(fixed=1)
     near = np.hypot(plane["path_alpha"] - saddle["fixed_alpha"], plane["path_beta"] - saddle["fixed_beta"]).min("time")

@@ -14,23 +14,23 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 SETTINGS = SoftMoeSettings(students=6, teachers=2)
 
 
-def test_heavy_teachers_come_first_and_learnt_weights_come_late(monkeypatch):
+def test_heavy_teachers_come_first_and_learned_weights_come_late(monkeypatch):
     monkeypatch.setitem(alphas.SEEDS, "quick", 4)
-    for name, dim in {"fixed": 10**4, "learnt": 200}.items():
+    for name, dim in {"fixed": 10**4, "learned": 200}.items():
         monkeypatch.setitem(alphas.DIM, name, dim)
     dataset = alphas.compute(SETTINGS, "quick")
     shown(alphas.FIGURE, dataset)
-    fixed, learnt = dataset["fixed"].to_dataset(), dataset["learnt"].to_dataset()
+    fixed, learned = dataset["fixed"].to_dataset(), dataset["learned"].to_dataset()
     # Corrections are of the order of the overlaps at the start, 1/sqrt(d) = 0.01 each; without alpha it is 60 % off.
     # Only the first of each seed is asked for: six students may have no positive overlap left for the second.
     np.testing.assert_allclose(*(alphas.earliest(fixed[name]) for name in ("observed", "predicted")), rtol=0.03)
     assert (fixed["observed"].argmin("teacher") == fixed["predicted"].argmin("teacher")).all()
     # At d = 200 overlaps are 0.1: the law in g^5 is right to its corrections in g, that of fixed weights 10 times off.
     # The median, because a start that nearly arrives while the weights fade is a few times off.
-    ratio = alphas.earliest(learnt["observed"]) / alphas.earliest(learnt["predicted"])
+    ratio = alphas.earliest(learned["observed"]) / alphas.earliest(learned["predicted"])
     assert 0.8 < np.median(ratio) < 1.3
     # Most output weights are lost before a teacher is met, exp(-1.76 t) of each at first.
-    early = learnt.sel(time=6.0, method="nearest")
+    early = learned.sel(time=6.0, method="nearest")
     assert np.median(np.abs(early["second"])) < 0.01
 
 

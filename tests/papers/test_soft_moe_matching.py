@@ -287,7 +287,7 @@ def test_bad_tables_are_refused():
         matching.greedy([1.0, 2.0])
     with pytest.raises(BadInput, match="for each draw"):
         matching.greedy_many([[1.0, 2.0]])
-    with pytest.raises(BadInput, match="one row a student"):
+    with pytest.raises(BadInput, match="one row per student"):
         matching.generalised([[0.1], [0.2]], np.eye(3))
 
 

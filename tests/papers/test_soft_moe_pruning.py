@@ -85,7 +85,7 @@ def test_winners_are_the_first_and_one_each():
 
 
 @pytest.fixture(scope="module")
-def learnt():
+def learned():
     """Two experts near the teachers, in exchanged order and with unequal norms; a third that knows nothing."""
     # Teachers are axes 0, 1 (routers) and 2, 3 (experts).
     lean = 0.1 * np.eye(8)[4:8]
@@ -98,19 +98,19 @@ def learnt():
 
 
 @pytest.fixture(scope="module")
-def tuned(learnt):
-    return tune(learnt, prune_run(learnt).kept)
+def tuned(learned):
+    return tune(learned, prune_run(learned).kept)
 
 
 class TestTuning:
-    def test_starts_from_the_kept_experts_in_the_teachers_order(self, learnt, tuned):
-        assert prune_run(learnt).kept == (0, 2) and tuned.students == (2, 0)
+    def test_starts_from_the_kept_experts_in_the_teachers_order(self, learned, tuned):
+        assert prune_run(learned).kept == (0, 2) and tuned.students == (2, 0)
         routers, experts = tuned.norms
-        before = learnt.norm_router.values[0, -1], learnt.norm_expert.values[0, -1]
+        before = learned.norm_router.values[0, -1], learned.norm_expert.values[0, -1]
         np.testing.assert_allclose(routers, before[0][[2, 0]], rtol=1e-12)
         np.testing.assert_allclose(experts, before[1][[2, 0]], rtol=1e-12)
         overlap = tuned.run.overlap_expert.values[0, 0]
-        np.testing.assert_allclose(overlap, learnt.overlap_expert.values[0, -1][[2, 0]], atol=1e-12)
+        np.testing.assert_allclose(overlap, learned.overlap_expert.values[0, -1][[2, 0]], atol=1e-12)
 
     def test_distance_is_that_of_unit_vectors(self, tuned):
         cosines = [getattr(tuned.run, name).values[0] for name in PAIRS]
@@ -137,11 +137,11 @@ class TestTuning:
         assert np.all(tuned.loss > 0) and np.all(np.diff(np.log(tuned.loss)) < 0)
         np.testing.assert_array_equal(tuned.loss[plain > 1e-12], plain[plain > 1e-12])
 
-    def test_a_set_that_is_not_one_each_is_refused(self, learnt):
+    def test_a_set_that_is_not_one_each_is_refused(self, learned):
         with pytest.raises(tt.BadInput, match="3 experts were kept for 2 teachers"):
-            tune(learnt, (0, 1, 2))
+            tune(learned, (0, 1, 2))
         with pytest.raises(tt.BadInput, match="one for each"):
-            tune(learnt, (0, 0))
+            tune(learned, (0, 0))
 
 
 PAIRS = ("overlap_router", "overlap_expert")
@@ -154,7 +154,7 @@ def made(exact=20, tau=20, drop=1.760274215148558):
 
 
 def swept(kept, exact):
-    """Two times, one seed a row."""
+    """Two times, one seed per row."""
     shape = ("seed", "time")
     coords = {"seed": np.arange(len(kept)), "time": [0.0, 1.0]}
     return xr.Dataset({"kept": (shape, kept), "exact": (shape, np.array(exact, bool))}, coords)

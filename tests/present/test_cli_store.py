@@ -311,7 +311,7 @@ def test_show_what_is_not_finished(cli, paper, store):
 
 
 def mixed() -> xr.Dataset:
-    """A run with everything: further axes, with and without labels, values a seed, text, nan, and hard numbers."""
+    """A run with everything: further axes, with and without labels, values per seed, text, nan, and hard numbers."""
     rng = np.random.default_rng(0)
     data = xr.Dataset(coords={"seed": [3, 5], "time": [0.0, 0.1, 1 / 3], "step": ("time", [0.0, 1.0, 2.0])})
     data["loss"] = (("seed", "time"), [[1 / 3, np.pi, np.nan], [5e-324, 1.7976931348623157e308, 1e-16]])

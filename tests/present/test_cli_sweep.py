@@ -24,7 +24,7 @@ def cli(*words, **options):
 
 
 def number(cell: Cell, name: str) -> list[float]:
-    """A made-up number a seed: a power of dim, and a success where the width is more than the seed."""
+    """A made-up number per seed: a power of dim, and a success where the width is more than the seed."""
     settings, seeds = cell.settings, np.array(cell.seeds)
     if name == "success":
         return (settings["width"] > seeds).astype(float).tolist()

@@ -100,7 +100,7 @@ def test_time_left_counts_from_what_was_done_before(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
     with Progress() as progress:
-        progress("sweep", 90, 120)  # taken up again: ninety cells were there
+        progress("sweep", 90, 120)  # resumed: ninety cells were there
         now[0] = 8.0
         progress("sweep", 92, 120)  # workers started and compiled: no pace yet
         now[0] = 20.0
@@ -183,7 +183,7 @@ def test_overview_shows_seeds_and_their_median():
     assert loss.xscale == "log" and loss.yscale == "log"
     # Twelve students are too many to tell apart: one band.
     (band,) = angle.series
-    assert band.low is not None and angle.note == "median of 12 curves a seed, band: 10 % to 90 %"
+    assert band.low is not None and angle.note == "median of 12 curves per seed, band: 10 % to 90 %"
 
 
 def test_overview_shows_the_nearest_teacher_and_no_layer_that_is_fixed():

@@ -15,7 +15,7 @@ from tutelage.store.fetching import differences
 from tutelage.study import cluster
 from tutelage.study.sweep import _Work
 
-# About a second a cell, so that a worker dies in the middle of one.
+# About a second per cell, so that a worker dies in the middle of one.
 EXPERIMENT = tt.papers.both_layers(steps=400_000, step=1e-5)
 OPTIONS = {"over": {"dim": [10, 20, 40, 80, 160, 320]}, "seeds": 4, "block": 2}
 

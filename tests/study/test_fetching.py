@@ -211,7 +211,7 @@ def test_stages_stopped_anywhere_go_on_and_end_with_the_same_bits(
     begun = []
     monkeypatch.setattr(Loop, "advance", lambda loop, real=Loop.advance: (begun.append(loop), real(loop)))
     done = staged(store=store)
-    assert "taken up again" in (done.entry.folder / "log").read_text()
+    assert "goes on from" in (done.entry.folder / "log").read_text()
     assert len({id(loop) for loop in begun}) <= 3 - stage  # the stages before were not run again
     assert tree_differences(load_tree(done.entry.result), whole.tree()) == [] and same(done.final, whole.final)
     assert not list(done.entry.folder.glob("*.npz"))

@@ -108,7 +108,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path, reference, number):
     assert said == "tutelage: stopped; what was done is kept, and the same command goes on from there."
     (entry,) = store.entries()
     assert entry.state == "unfinished" and "stopped when asked to" in (entry.folder / "log").read_text()
-    assert f"tutelage: {entry.id}: taken up again from checkpoint.npz\n" in finished(store, begin(store))
+    assert f"tutelage: {entry.id}: goes on from checkpoint.npz\n" in finished(store, begin(store))
     assert differences(store.open("last").dataset, reference) == []
 
 
@@ -137,7 +137,7 @@ def test_killed_at_random_moments_and_ended_with_the_same_bits(tmp_path, referen
         (entry,) = store.entries()
         assert process.returncode == -signal.SIGKILL and entry.state == "unfinished"
         since = checkpoint(store).stat().st_mtime_ns
-    assert "taken up again" in finished(store, begin(store))
+    assert "goes on from" in finished(store, begin(store))
     assert differences(store.open("last").dataset, reference) == []
 
 
@@ -193,7 +193,7 @@ def test_stages_killed_in_the_second_go_on_and_end_with_the_same_bits(tmp_path):
     (entry,) = store.entries()
     assert entry.state == "unfinished"
     finished(store, begin(store, (), source))
-    assert "taken up again" in (entry.folder / "log").read_text()
+    assert "goes on from" in (entry.folder / "log").read_text()
     assert tree_differences(load_tree(entry.result), whole.tree()) == []
 
 
@@ -213,7 +213,7 @@ FIGURE = SLOWLY.replace("time.sleep(0.1)", "time.sleep(0.02)").replace(
 
 
 def test_a_reproduction_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
-    """Its runs are read, the one in progress is taken up again, and the figure is that of one left alone."""
+    """Its runs are read, the one in progress goes on, and the figure is that of one that was not stopped."""
     store, report = Store(tmp_path / "store"), tmp_path / "report"
     words = ("reproduce", "both_layers/scales", "--quick", "--quiet", "--out", str(report))
     killed_when(begin(store, words, FIGURE), lambda: complete(store) and checkpoint(store) is not None)
@@ -226,7 +226,7 @@ def test_a_reproduction_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
     assert {id: store.find(id).result.stat().st_mtime_ns for id in before} == before
     logs = [(entry.folder / "log").read_text() for entry in store.entries()]
     assert all(log.count(" computed in ") == log.count(" stored") == 1 for log in logs)
-    assert sum("taken up again" in log for log in logs) == 1
+    assert sum("goes on from" in log for log in logs) == 1
     monkeypatch.setattr(phases, "SCALES_TRIED", phases.SCALES_TRIED[:3])
     alone = tt.papers.both_layers.figure("scales").compute(tt.papers.both_layers.settings(), "quick")
     assert differences(tt.load(report / "both_layers" / "scales.nc"), alone) == []

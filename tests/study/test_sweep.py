@@ -213,7 +213,7 @@ def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
     sweep(tmp_path)
     file = sorted((tmp_path / ".cells").rglob("*.json"))[0]
     file.write_text(content)
-    with pytest.raises(BadInput, match="left alone"):
+    with pytest.raises(BadInput, match="not changed"):
         sweep(tmp_path)
     assert file.read_text() == content
 
@@ -335,7 +335,7 @@ def reference(tmp_path_factory):
     return slow(tmp_path_factory.mktemp("reference"), processes=1)
 
 
-# Some seconds a cell, so that there are checkpoints; so small a step that nothing converges before.
+# Some seconds per cell, so that there are checkpoints; so small a step that nothing converges before.
 SLOW = {"over": {"dim": [10, 20, 40]}, "measure": "final_loss,largest_loss", "seeds": 2}
 SETTINGS = {"steps": 1_500_000, "step": 1e-5}
 

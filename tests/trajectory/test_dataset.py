@@ -116,7 +116,7 @@ def test_bad_files(tmp_path):
 
 
 def test_wrong_dims_are_named():
-    with pytest.raises(tt.BadInput, match="name one dim an axis"):
+    with pytest.raises(tt.BadInput, match="name one dim per axis"):
         to_dataset(
             {"x": np.zeros((1, 1, 2)), "_reached": np.ones((1, 1), bool)},
             (Observable("x", lambda view: view, ("a", "b")),),

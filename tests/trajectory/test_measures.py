@@ -126,7 +126,7 @@ def test_an_unknown_reducer_is_refused_before_any_run():
 
 @pytest.mark.parametrize("values", [0.0, np.zeros(2), np.zeros((3, 1))])
 def test_a_measure_has_one_number_a_seed(run, values):
-    with pytest.raises(BadInput, match=r"one number a seed, \(3,\)"):
+    with pytest.raises(BadInput, match=r"one number per seed, \(3,\)"):
         Measure("odd", "odd", lambda run: values).measured(run)
 
 
@@ -137,7 +137,7 @@ def test_a_measure_may_know_its_own_limits(run):
 
 def test_limits_of_its_own_must_fit_too(run):
     own = Measured(np.zeros(2), np.zeros(2))
-    with pytest.raises(BadInput, match="one number a seed"):
+    with pytest.raises(BadInput, match="one number per seed"):
         Measure("own", "own", lambda run: own).measured(run)
 
 

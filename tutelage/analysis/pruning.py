@@ -148,7 +148,7 @@ def quadratic(gram: Gram, second: ArrayLike | None = None, target: ArrayLike | N
     if cross.shape != (len(own), len(teachers)) or out.shape[1] != wanted.shape[1]:
         raise BadInput(
             f"prune: {len(own)} students with {out.shape[1]} outputs and {len(teachers)} teachers with "
-            f"{wanted.shape[1]} do not fit inner products of shape {cross.shape}; give a row a student."
+            f"{wanted.shape[1]} do not fit inner products of shape {cross.shape}; give a row per student."
         )
     return Quadratic(
         (out @ out.T) * own, ((out @ wanted.T) * cross).sum(1), float(((wanted @ wanted.T) * teachers).sum())
@@ -194,7 +194,7 @@ def _mixture_gram(oracle: MixtureOracle, weights: Weights) -> Gram:
 def prune_run(
     run: Run, *, at: float | None = None, seed: int | None = None, order: int = 1, tolerance: float = 0.0
 ) -> Pruning:
-    """Prune what a run had learnt at a time.
+    """Prune what a run had learned at a time.
 
     - `at`: the recorded time nearest to this; where the seed ended if None. The run needs its weights (`weights=True`)
       or, for the population loss of a mixture of experts, all its overlaps, which are recorded unless left out.
@@ -206,7 +206,7 @@ def prune_run(
     >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0]])
     >>> student = tt.TwoLayer("relu", first=[[0.9, 0.0], [0.0, 0.5]])
     >>> run = tt.descend(tt.Problem(tt.Gaussian(100), teacher, student), step=0.1, steps=10)
-    >>> prune_run(run).kept  # the first had nearly learnt the teacher
+    >>> prune_run(run).kept  # the first had nearly learned the teacher
     (0,)
 
     ```

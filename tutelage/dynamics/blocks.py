@@ -29,7 +29,7 @@ class Rule(eqx.Module):
 
     - `loss`: "correlation", which climbs `y f`, or "squared", which descends `(y - f)^2/2`.
     - `share`: the factor of a unit in the output `f = share sum_j gate_j a_j s(u_j + b_j)`.
-    - `batch`: samples an update; `g` is then over their number.
+    - `batch`: samples per update; `g` is then over their number.
     """
 
     step: Float[Array, ""]

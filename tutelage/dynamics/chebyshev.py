@@ -1,8 +1,8 @@
 """`RKC2`: the explicit Runge-Kutta-Chebyshev method of order two, for stiff gradient flows too large to factorise.
 
 Sommeijer, Shampine and Verwer, "RKC: an explicit solver for parabolic PDEs" (1998), whose names are kept. With
-`s` stages a step is stable as far as `0.65 s^2` over the largest curvature: ten times the stages carry a step a hundred
-times as far. The eigenvalues of the Jacobian must lie near the real axis, as those of a gradient flow do.
+`s` stages per step is stable as far as `0.65 s^2` over the largest curvature: ten times the stages carry a step a
+hundred times as far. The eigenvalues of the Jacobian must lie near the real axis, as those of a gradient flow do.
 """
 
 from collections.abc import Callable

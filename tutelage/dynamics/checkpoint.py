@@ -1,4 +1,4 @@
-"""A run in progress kept on disk: written between chunks by atomic replace, and taken up again by the same run."""
+"""A run in progress kept on disk: written between chunks by atomic replace, and read again by the same run."""
 
 import abc
 import json
@@ -84,7 +84,7 @@ class Checkpoint:
             return False
         kept.restore(self.path)
         self._written = True
-        self._said(f"taken up again from {self.path.name}")
+        self._said(f"goes on from {self.path.name}")
         return True
 
     def between(self, kept: Kept) -> None:

@@ -168,7 +168,7 @@ class OnlineStep(AbstractStep):
     """`w <- w - step * rate * (gradient on a fresh batch)`, both layers at once.
 
     - `step_size`, `rates`, `trains`, `schedule`: as for `DescentStep`.
-    - `batch`: samples an update. `noise`: standard deviation of the label noise, None for none.
+    - `batch`: samples per update. `noise`: standard deviation of the label noise, None for none.
     - `outside`: the number of dimensions outside the frame; None if the frame is the whole space. If not None, the
       frame has the teachers' columns first, then as many columns as there are units (and vectors in the optimiser's
       state), and the latter turn at every update: inner products with the teachers and between units have a meaning,
@@ -277,7 +277,7 @@ class OnlineStep(AbstractStep):
         return layers | {"first": first}, jax.tree.unflatten(structure, leaves)
 
 
-LONG = 32  # samples a unit from which on the Gram matrix is quicker than QR: ten times at 4096 samples of 50 units
+LONG = 32  # samples per unit from which on the Gram matrix is quicker than QR: ten times at 4096 samples of 50 units
 
 
 def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:

@@ -1,6 +1,6 @@
 """Training of a router while the experts stand still (Phase II): gradient steps on the correlation with the label.
 
-With one expert a sample, `F(x) = pi_{m*}(x) f_{m*}(x)`, the gradient of `y F` in `theta_m` is exactly
+With one expert per sample, `F(x) = pi_{m*}(x) f_{m*}(x)`, the gradient of `y F` in `theta_m` is exactly
 `(1[m = m*] - pi_m) pi_{m*} f_{m*}(x) y x`; over the experts it adds up to zero.
 """
 

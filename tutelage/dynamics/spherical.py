@@ -4,7 +4,7 @@ Which expert sees a sample is known before the sample is used, because the route
 into one for each expert, in order, and these are run in lockstep (small experts) or on all cores (large ones).
 
 The stream is cut into segments of fixed length, whatever is done between them: how often a run is looked at, or saved
-and taken up again, does not change a bit of it.
+and resumed, does not change a bit of it.
 """
 
 import os

@@ -92,7 +92,7 @@ Term = Callable[[Samples, Float[Array, "sample column"], Float[Array, " sample"]
 def total(term: Term, stream: Stream, start: Array | int, count: Array | int, *, chunk: int, columns: int) -> Any:
     """The sum of `term(samples, uniforms, live)` over `count` samples from number `start` on; for compiled functions.
 
-    `uniforms` has `columns` numbers a sample. `live` is 1, or 0 for rows beyond the last sample, which `term` has to
+    `uniforms` has `columns` numbers per sample. `live` is 1, or 0 for rows beyond the last sample, which `term` has to
     leave out. Chunks are added one after the other, so that the same chunk size gives the same bits.
     """
 

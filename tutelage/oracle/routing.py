@@ -115,7 +115,7 @@ def effective_rank(first: ArrayLike) -> Numbers:
 def _rows(theta: ArrayLike, inputs: Clusters) -> Numbers:
     rows = np.asarray(theta, float)
     if rows.ndim != 2 or rows.shape[1] != inputs.dim:
-        raise BadInput(f"A router of shape {rows.shape} came, but (experts, dim) with dim = {inputs.dim} was expected.")
+        raise BadInput(f"A router has shape {rows.shape}, but (experts, dim) with dim = {inputs.dim} was expected.")
     return rows
 
 

@@ -104,7 +104,7 @@ class Balance:
 
     `served`: how probable the clusters are among the samples that a unit receives; those of the problem if None, and
     (1, 0) for an expert that a router sends the first of two clusters. Alignments may have more axes before the units'.
-    Where a task is learnt with the opposite sign, `kappa` is the size of the alignment.
+    Where a task is learned with the opposite sign, `kappa` is the size of the alignment.
     """
 
     problem: Clustered
@@ -227,7 +227,7 @@ def recommended_step(
     first = typical_start(problem) if start is None else start
     if not (0 < first < alignment < 1 and safety > 0):
         raise BadInput(
-            f"recommended_step: start {first:g}, alignment {alignment:g} and safety {safety:g} came, but "
+            f"recommended_step: start is {first:g}, alignment {alignment:g} and safety {safety:g}, but "
             "0 < start < alignment < 1 and a positive safety were expected."
         )
     way = np.geomspace(first, alignment, len(_GRID))

@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Diagram:
-    """A phase diagram: one measure over two settings, many seeds a cell, beside its law where there is one.
+    """A phase diagram: one measure over two settings, many seeds per cell, beside its law where there is one.
 
     `over` has the values of the two settings by size; `settings` what else differs from the paper's defaults.
     """

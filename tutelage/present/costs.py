@@ -47,7 +47,7 @@ class Costs:
                 write_json(self._seconds, self._file)
 
     def _read(self) -> dict[str, float]:
-        """A file that is missing or damaged is an empty one: it is written anew."""
+        """A file that is missing or damaged is an empty one: it is written again."""
         if self._file is None:
             return {}
         try:

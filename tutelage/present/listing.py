@@ -15,7 +15,7 @@ _COLOURS = {"finished": "green", "unfinished": "yellow", "running": "blue", "dam
 
 
 def listing(entries: Sequence[Entry], asked: Sequence[str] = ()) -> None:
-    """One line a run, with the settings that were asked about and those in which the listed runs differ.
+    """One line per run, with the settings that were asked about and those in which the listed runs differ.
 
     What is damaged is told below.
     """
@@ -42,7 +42,7 @@ def _coloured(line: str, entry: Entry) -> str:
 
 
 def _state(entry: Entry) -> str:
-    """With a mark at what an older revision computed: it can be shown, but asking for it computes it anew."""
+    """With a mark at what an older revision computed: it can be shown, but asking for it computes it again."""
     return f"{entry.state} (older)" if entry.outdated else entry.state
 
 

@@ -90,7 +90,7 @@ def _panel(dataset: xr.Dataset, name: str, title: str, ylabel: str, scale: Scale
     series: list[Series] = []
     for number in range(count if count <= _MOST_CURVES else 0):
         series += _curves(curves.isel(curve=number), _label(curves, number, parts), number)
-    note = "" if series else f"median of {count} curves a seed, band: {BAND}"
+    note = "" if series else f"median of {count} curves per seed, band: {BAND}"
     time = dataset["time"].values
     return Panel(
         title, "time", ylabel, tuple(series or [_band(curves)]), xscale=_time_scale(time), yscale=scale, note=note

@@ -67,7 +67,7 @@ def _rounded(seconds: float) -> str:
 
 
 class Within:
-    """Lines about a long computation within a longer one: how far it is, and how long it may take; seldom."""
+    """Lines about a long computation within a longer one: how far it is, and how long it may take."""
 
     OFTEN = 15.0  # seconds between two lines
 

@@ -25,7 +25,7 @@ WORDS = {value: verdict.value for verdict, value in VERDICTS.items()}
 
 
 def tables(console: Console, done: Sweep) -> None:
-    """One row a cell: its settings, and of each measure the median with its spread, or the share with its interval."""
+    """One row per cell: its settings, and of each measure the median and its spread, or the share and its interval."""
     for name in done.measures:
         data = done.dataset[name]
         dims = tuple(str(dim) for dim in data.dims if dim != "seed")

@@ -34,7 +34,7 @@ def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Seque
 
 
 def papers(console: Console, known: Sequence[Paper]) -> None:
-    """What there is, one line a paper."""
+    """What there is, one line per paper."""
     rows = [(f"[bold]{p.name}[/]", escape(p.title), str(len(p.figures)), str(len(p.claims))) for p in known]
     grid(console, "", ("paper", "title", "figures", "claims"), rows)
 
@@ -108,7 +108,7 @@ def entries(console: Console, values: dict[str, Any], title: str = "") -> None:
 
 
 def over_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that repeat for every seed, made one row a name: the median of each number, and how many seeds had it.
+    """Rows that repeat for every seed, made one row per name: the median of each number, and how many seeds had it.
 
     ```python
     >>> from tutelage.present.terminal import over_seeds

@@ -1,4 +1,4 @@
-"""What is to be learnt, and by whom."""
+"""What is to be learned, and by whom."""
 
 import lazy_loader
 

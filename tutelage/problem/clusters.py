@@ -194,10 +194,12 @@ def _unit_rows(what: str, given: ArrayLike, columns: int | None = None) -> Matri
     try:
         rows = np.atleast_2d(np.asarray(given, float))
     except ValueError:
-        raise BadInput(f"{what} must be rows of numbers, all of one length; {given!r} came.") from None
+        raise BadInput(f"{what} must be rows of numbers, all of one length, but got {given!r}.") from None
     norms = np.linalg.norm(rows, axis=1)
     if rows.ndim != 2 or not np.all(np.isfinite(rows)) or np.any(norms == 0):
-        raise BadInput(f"{what} must be rows of finite numbers, none of them zero; {np.asarray(given).tolist()} came.")
+        raise BadInput(
+            f"{what} must be rows of finite numbers, none of them zero, but got {np.asarray(given).tolist()}."
+        )
     if columns is not None and rows.shape[1] > columns:
         raise BadInput(f"{what} have {rows.shape[1]} entries but dim is {columns}; pass at most dim entries.")
     return np.asarray(rows / norms[:, None])

@@ -75,7 +75,7 @@ def anchor(dim: int, rows: Matrix, free: int, *, full: bool) -> tuple[Frame, Mat
 
 
 def settle(dim: int, teacher: Matrix, student: Matrix) -> tuple[Matrix, Matrix]:
-    """Teacher and student rows with the teacher's directions first, then one column a student unit (if `dim` allows).
+    """Teacher and student rows with the teacher's directions first, then one column per student unit (if `dim` allows).
 
     The coordinates of online SGD, which leaves the span that it starts in.
     """

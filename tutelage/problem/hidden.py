@@ -31,7 +31,7 @@ class AbstractHidden(eqx.Module):
 
 
 class PlainHidden(AbstractHidden):
-    """`s(w_i.x)`: one row a unit."""
+    """`s(w_i.x)`: one row per unit."""
 
     activation: Activation
 
@@ -43,7 +43,7 @@ class PlainHidden(AbstractHidden):
 
 
 class TiedHidden(AbstractHidden):
-    """`|w_i| s(w_i.x)`: one row a unit, whose size counts twice."""
+    """`|w_i| s(w_i.x)`: one row per unit, whose size counts twice."""
 
     activation: Activation
 

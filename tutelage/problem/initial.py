@@ -26,7 +26,7 @@ class AbstractRows(abc.ABC):
 
 @dataclass(frozen=True)
 class GaussianRows(AbstractRows):
-    """`w_i = mean_i + std * N(0, I)`, independent; `mean` is one row for all or one a unit.
+    """`w_i = mean_i + std * N(0, I)`, independent; `mean` is one row for all or one per unit.
 
     ```python
     >>> import tutelage as tt

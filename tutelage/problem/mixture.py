@@ -89,7 +89,7 @@ class Mixture(Network):
             if part not in factors:
                 raise unknown("part of a mixture", part, PARTS)
             if np.ndim(value):
-                raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number a part.")
+                raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number per part.")
             factors[part] *= float(np.asarray(value, float))
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
         return Rates(jnp.asarray(first), jnp.asarray(factors["second"]))
@@ -125,7 +125,9 @@ def _vectors(
         return law, width
     parts = [given_matrix("Mixture", name, part) for name, part in zip(PARTS[:2], given, strict=True)]
     if len(parts[0]) != len(parts[1]):
-        raise BadInput(f"Mixture: there are {len(parts[0])} routers and {len(parts[1])} experts; give one each a unit.")
+        raise BadInput(
+            f"Mixture: there are {len(parts[0])} routers and {len(parts[1])} experts; give one of each per unit."
+        )
     if width is not None and width != len(parts[0]):
         raise BadInput(f"Mixture: width is {width} but there are {len(parts[0])} routers; leave width out.")
     if not all(np.all(np.any(part, axis=1)) for part in parts):

@@ -172,7 +172,7 @@ class TwoLayer(Network):
         return self.trains
 
     def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
-        """Factors of the layers' velocities: a number for a layer, or one a unit."""
+        """Factors of the layers' velocities: a number for a layer, or one per unit."""
         factors = {"first": jnp.asarray(1.0), "second": jnp.asarray(1.0)}
         for layer, value in (given or {}).items():
             if layer not in factors:
@@ -201,13 +201,13 @@ class TwoLayer(Network):
 
 
 def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
-    """A matrix with one row a unit, or a sentence about what is wrong with it."""
+    """A matrix with one row per unit, or a sentence about what is wrong with it."""
     try:
         array = np.array(value, float)
     except (TypeError, ValueError):
-        raise BadInput(f"{owner}: {name} could not be read as numbers; pass a matrix with one row a unit.") from None
+        raise BadInput(f"{owner}: {name} could not be read as numbers; pass a matrix with one row per unit.") from None
     if array.ndim != 2 or not array.size:
-        raise BadInput(f"{owner}: {name} has shape {array.shape}, but a matrix with one row a unit was expected.")
+        raise BadInput(f"{owner}: {name} has shape {array.shape}, but a matrix with one row per unit was expected.")
     if not np.all(np.isfinite(array)):
         raise BadInput(f"{owner}: {name} holds a value that is not finite; pass finite numbers only.")
     return array

@@ -1,4 +1,4 @@
-"""Fetching a run from a store: read if it is there, taken up again if it was begun, computed and kept if not."""
+"""Fetching a run from a store: read if it is there, resumed if it was begun, computed and kept if not."""
 
 import json
 import shutil
@@ -76,7 +76,7 @@ def spec_of(asked: Asked) -> dict[str, Any]:
 
 
 def opened(entry: Entry, asked: Asked | None = None) -> Run:
-    """A finished run; what is not finished, or damaged, is refused with a sentence and left alone."""
+    """A finished run; what is not finished, or damaged, is refused with a sentence and not changed."""
     if entry.trouble:
         raise BadInput(entry.trouble)
     if entry.kind != "run":
@@ -86,7 +86,7 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
     try:
         run = Run.read(load_tree(entry.result), asked)
     except BadInput as error:
-        raise BadInput(f"{error} It was left alone; `tutelage rm {entry.id}` removes the run.") from None
+        raise BadInput(f"{error} It was not changed; `tutelage rm {entry.id}` removes the run.") from None
     return replace(run, claims=read_claims(entry), entry=entry, computed=False)
 
 
@@ -98,7 +98,7 @@ def read_claims(entry: Entry) -> Table | None:
     try:
         return Table.read(read_json(path))
     except (TypeError, KeyError, ValueError):
-        raise BadInput(f"{path} holds no checked claims; it was left alone: repair it or move it away.") from None
+        raise BadInput(f"{path} holds no checked claims; it was not changed; repair it or move it away.") from None
 
 
 def write_claims(entry: Entry, table: Table) -> None:

@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def outdated(self) -> dict[str, int]:
-        """Revisions that computed it and are no longer the present ones; asking for the run computes it anew."""
+        """Revisions that computed it and are no longer the present ones; asking for the run computes it again."""
         return outdated(self.spec.get("asked", {}).get("revisions", {}))
 
     def value(self, name: str) -> Any:
@@ -105,7 +105,7 @@ class Store:
         return f"Store({str(self.root)!r})"
 
     def fetch(self, asked: "Asked", **options: Any) -> "Run":
-        """The run that was asked for: read if it is here, taken up again or computed if not (`store.fetching`)."""
+        """The run that was asked for: read if it is here, resumed or computed if not (`store.fetching`)."""
         from tutelage.store.fetching import fetch
 
         return fetch(self, asked, **options)
@@ -174,11 +174,11 @@ class Store:
             spec = read_json(folder / "spec.json")
             if not isinstance(spec, dict) or not _named(spec, id):
                 raise BadInput(
-                    f"{folder / 'spec.json'} is not a specification that this version knows; it was left alone."
+                    f"{folder / 'spec.json'} is not a specification that this version knows; it was not changed."
                 )
             summary = read_json(folder / "summary.json") if (folder / "summary.json").is_file() else {}
             if not isinstance(summary, dict):
-                raise BadInput(f"{folder / 'summary.json'} is not the summary of a run; it was left alone.")
+                raise BadInput(f"{folder / 'summary.json'} is not the summary of a run; it was not changed.")
         except BadInput as error:
             return Entry(id, folder, trouble=str(error), changed=changed)
         return Entry(id, folder, spec, summary, changed=changed)

@@ -45,7 +45,7 @@ class Cell:
 
 
 def compute(cell: Cell) -> dict[str, Any]:
-    """Run a cell: for each measure its numbers, one a seed, as plain lists, and its law. None is nan, or no limit."""
+    """Run a cell: for each measure its numbers, one per seed, as plain lists, and its law. None is nan, or no limit."""
     began = time.perf_counter()
     paper = papers.get(cell.paper)
     settings = paper.configure(cell.settings)

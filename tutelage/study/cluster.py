@@ -31,7 +31,7 @@ def connect(address: str) -> "Client":
     # What is left of the client ends now. If the collector came upon it while another one starts, both would hang.
     gc.collect()
     raise BadInput(
-        f"No Dask scheduler answers at {address!r} ({reason}); start one with `dask scheduler`, or mend the address."
+        f"No Dask scheduler answers at {address!r} ({reason}); start one with `dask scheduler`, or correct the address."
     )
 
 

@@ -119,7 +119,7 @@ def sweep(
 
     - `over`: the settings to sweep, `{"dim": "1e2..1e8:13", "students": [10, 25]}`; texts as on the command line.
     - `measure`: what to keep of each seed: names (of the paper, `final_loss`, an event, `claim:ID`), `tt.Measure`s, or
-      functions of a run that give one number a seed.
+      functions of a run that give one number per seed.
     - `design`: "grid", or "random" or "sobol" with `points` points in the ranges of `over`.
     - `store`: where results are kept. A cell that is there is not computed again; partial results are in the sweep's
       folder at any time; after Ctrl-C or a crash the same call goes on, and ends with the same numbers.
@@ -299,7 +299,7 @@ class _Work:
 
 
 def _result(file: Path, cell: Cell) -> workers.Outcome:
-    """What was kept of a cell; a file that holds something else is refused and left alone."""
+    """What was kept of a cell; a file that holds something else is refused and not changed."""
     kept = read_json(file)
     try:
         wanted = {each.name for each in cell.asked}
@@ -309,7 +309,7 @@ def _result(file: Path, cell: Cell) -> workers.Outcome:
     except (TypeError, KeyError):
         fits = False
     if not fits:
-        raise BadInput(f"{file} is not the result of a cell; it was left alone: mend it or move it away.")
+        raise BadInput(f"{file} is not the result of a cell; it was not changed; repair it or move it away.")
     return kept
 
 

@@ -55,7 +55,7 @@ def attempt(cell: Cell) -> Outcome:
 
 
 def processes(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcome]]:
-    """In `count` processes. If one dies, all are begun anew with the cells that are not done."""
+    """In `count` processes. If one dies, all are started again with the cells that are not done."""
     waiting, deaths = dict(cells), 0
     while waiting and not stop_asked():
         # After a death that nothing was finished before, one by one: then it is clear which cell it was.

@@ -71,7 +71,7 @@ def _dims(observable: Observable, count: int) -> tuple[str, ...]:
     if observable.dims:
         if len(observable.dims) != count:
             raise BadInput(
-                f"Observable {observable.name!r} has {count} axes but names {observable.dims}; name one dim an axis."
+                f"Observable {observable.name!r} has {count} axes but names {observable.dims}; name one dim per axis."
             )
         return observable.dims
     return tuple(f"{observable.name}_{axis}" for axis in range(count))

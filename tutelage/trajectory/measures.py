@@ -1,4 +1,4 @@
-"""Numbers of a run, one a seed: an observable at the end, the time of an event, or a function of one's own."""
+"""Numbers of a run, one per seed: an observable at the end, the time of an event, or a function of one's own."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ REDUCERS = ("max", "min", "mean", "sum", "count")
 class Measure:
     """A number that each seed of a run has.
 
-    - `of(run)`: the numbers, one a seed; nan where there is none. Or a `Measured`, if it knows its own limits.
+    - `of(run)`: the numbers, one per seed; nan where there is none. Or a `Measured`, if it knows its own limits.
     - `kind`: a "number"; a "time", which is still to come when it is nan (censored at the time the seed ended); or a
       "chance", 1 for a success, 0 for none, nan while it is undecided.
     - `law(settings)`: what theory predicts for it, if it does: a number, or the probability of a success; nan where
@@ -66,7 +66,8 @@ class Measure:
         values = np.asarray(own.values if own else found, float)
         if values.shape != (seeds,):
             raise BadInput(
-                f"The measure {self.name!r} has shape {values.shape}, but one number a seed, {(seeds,)}, was expected."
+                f"The measure {self.name!r} has shape {values.shape}, but one number per seed, {(seeds,)}, "
+                "was expected."
             )
         late = np.isnan(values) if self.kind == "time" else np.zeros(seeds, bool)
         return own or Measured(values, np.where(late, run.dataset["stop_time"].values, np.inf))
@@ -74,7 +75,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Measured:
-    """Numbers, one a seed. Where a value is nan and `limit` is finite, the value is known to be above `limit`."""
+    """Numbers, one per seed. Where a value is nan and `limit` is finite, the value is known to be above `limit`."""
 
     values: NDArray[np.float64]
     limit: NDArray[np.float64]
@@ -141,7 +142,7 @@ def named(name: str, known: Sequence[Measure] = ()) -> Measure:
     """The measure of this name: one of the `known`, or one that any run has.
 
     Of any run: `final_NAME`, `largest_NAME` and `smallest_NAME` of an observable, the name of an event, or that of a
-    variable with one value a seed. What has further axes is reduced: `final_overlap.max`, `expert_time.min`, and
+    variable with one value per seed. What has further axes is reduced: `final_overlap.max`, `expert_time.min`, and
     `expert_time.count` for the number of entries that are not nan.
 
     ```python

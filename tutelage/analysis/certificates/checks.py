@@ -31,7 +31,7 @@ RELATIVE, OF_TERMS = 1e-10, 64 * EPS
 GROUPED_LOSS, GROUPED_SLOPE = 1e-6, 1e-9
 # Once in a million certificates a sampling interval misses a right number.
 FALSE_ALARM = 1e-6
-# Long arithmetic takes about half a millisecond a pair of units; networks with more units are sampled only.
+# Long arithmetic takes about half a millisecond per pair of units; networks with more units are sampled only.
 MOST_UNITS = 64
 LARGEST_HESSIAN = 2000
 

@@ -96,7 +96,7 @@ def _directions(directions: ArrayLike, teacher: Weights) -> Float[Array, "p n"]:
     first = jnp.asarray(directions, float)
     if first.ndim != 2 or first.shape[1] != teacher.first.shape[1]:
         raise BadInput(
-            f"directions has shape {first.shape}, but (features, {teacher.first.shape[1]}) was expected: one row a "
+            f"directions has shape {first.shape}, but (features, {teacher.first.shape[1]}) was expected: one row per "
             "feature, as long as the teacher's."
         )
     if not bool(jnp.all(jnp.any(first != 0, axis=1))):

@@ -213,7 +213,7 @@ def hardness_bound(block_weights: ArrayLike, features: int) -> float:
     if features < 0 or ordered.ndim != 1 or len(ordered) == 0:
         raise BadInput(
             f"hardness_bound got {features} features and block weights of shape {ordered.shape}, but a number from 0 "
-            "on and one weight a teacher were expected."
+            "on and one weight per teacher were expected."
         )
     return float(np.sum(ordered[: max(0, len(ordered) - features)]) / len(ordered))
 

@@ -226,7 +226,7 @@ def _teacher(dim: int, weights: ArrayLike, cosines: ArrayLike | None) -> tuple[N
     _at_least_two(dim)
     a = np.asarray(weights, float)
     if a.ndim != 1 or not np.all(np.isfinite(a)):
-        raise BadInput(f"The weights have shape {a.shape}, but one finite number a teacher direction was expected.")
+        raise BadInput(f"The weights have shape {a.shape}, but one finite number per teacher direction was expected.")
     if cosines is None:
         if len(a) > dim:
             raise BadInput(

@@ -74,7 +74,7 @@ def kernel_from_four(cosine: Float[Array, "..."] | ArrayLike) -> Float[Array, ".
 
 
 def plateau(dim: int, width: float = math.inf) -> float:
-    """The paper's loss on the plateau, uniform teacher weights: orders 0 and 2 are learnt and nothing else is.
+    """The paper's loss on the plateau, uniform teacher weights: orders 0 and 2 are learned and nothing else is.
 
     Exact for infinite width; each finite one adds about `(1 - 3/pi)/m`.
 

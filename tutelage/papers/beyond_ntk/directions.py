@@ -6,7 +6,7 @@ alone, whatever the other neurons do, and for equal weights
     d vbar/dt = (4/pi) (1 - vbar vbar^T) (a o asin vbar),     d log|v|/dt = 4 (sum_r a_r kap(vbar_r) - E|w|^2 kap_0).
 
 To third order the first is the paper's `B_14 a_i vbar_i^3` (Eq. 3.5) less the same for all coordinates. A neuron's own
-start decides all of it: that is the lottery. For unequal weights a bulk that has learnt order 2, `E ww^T = diag(a)`,
+start decides all of it: that is the lottery. For unequal weights a bulk that has learned order 2, `E ww^T = diag(a)`,
 takes the linear part away: `asin vbar - vbar` stands for `asin vbar`, which is the same for equal weights. What is left
 out then is the small part of the bulk's orders from 4 on that is not radial.
 """
@@ -43,7 +43,7 @@ class Hits(NamedTuple):
 
 
 def velocity(directions: ArrayLike, weights: ArrayLike) -> Numbers:
-    """`d vbar/dt` of unit rows (n, d) in a bulk that has learnt orders 0 and 2."""
+    """`d vbar/dt` of unit rows (n, d) in a bulk that has learned orders 0 and 2."""
     v = np.asarray(directions, float)
     force = 2 * C0 * np.asarray(weights, float) * (np.arcsin(np.clip(v, -1, 1)) - v)
     return force - np.sum(force * v, axis=-1, keepdims=True) * v

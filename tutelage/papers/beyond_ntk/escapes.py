@@ -77,7 +77,7 @@ def escape_times(dataset: xr.Dataset, dim: int) -> NDArray[np.float64]:
 
 
 def heights(dataset: xr.Dataset) -> NDArray[np.float64]:
-    """The plateau's L, seed by seed: where it falls least in log time once orders 0 to 2 are learnt; nan if never."""
+    """The plateau's L, seed by seed: where it falls least in log time once orders 0 to 2 are learned; nan if never."""
     later = dataset.isel(time=slice(1, None))
     quiet = (low_orders(later) <= QUIET * high_orders(later)).transpose("seed", "time").values
     loss = later["L"].transpose("seed", "time").values
@@ -87,6 +87,6 @@ def heights(dataset: xr.Dataset) -> NDArray[np.float64]:
 
 
 def half_times(dataset: xr.Dataset) -> NDArray[np.float64]:
-    """When orders above 2 have halved since the lower ones were learnt, seed by seed, at records; nan if never."""
+    """When orders above 2 have halved since the lower ones were learned, seed by seed, at records; nan if never."""
     found = [escaped(dataset.isel(seed=seed)) for seed in range(dataset.sizes["seed"])]
     return np.array([float(each["time"][int(each.argmax("time"))]) if bool(each.any()) else math.nan for each in found])

@@ -36,7 +36,7 @@ def field(
     ```python
     >>> import jax.numpy as jnp
     >>> from tutelage.papers.beyond_ntk.field import field
-    >>> field(jnp.eye(1, 2), jnp.eye(2), jnp.full(2, 0.5), jnp.full(2, 0.5)).round(12).tolist()  # learnt
+    >>> field(jnp.eye(1, 2), jnp.eye(2), jnp.full(2, 0.5), jnp.full(2, 0.5)).round(12).tolist()  # learned
     [[0.0, 0.0]]
 
     ```
@@ -179,6 +179,6 @@ def _teachers(particles: Vectors, weights: PerRow, teachers: Vectors | None) -> 
     if found.shape != (count, dim):
         raise BadInput(
             f"There are {count} teacher weights and particles of dimension {dim}, but teachers of shape {found.shape}; "
-            "give one unit row a weight."
+            "give one unit row per weight."
         )
     return found

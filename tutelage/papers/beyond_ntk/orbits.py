@@ -120,7 +120,7 @@ def orbit_field(
     >>> import jax.numpy as jnp
     >>> from tutelage.papers.beyond_ntk.orbits import full_group, orbit_field
     >>> half = jnp.full(2, 0.5)
-    >>> orbit_field(jnp.eye(2), jnp.eye(2), half, full_group(2), half).round(12).tolist()  # learnt
+    >>> orbit_field(jnp.eye(2), jnp.eye(2), half, full_group(2), half).round(12).tolist()  # learned
     [[0.0, 0.0], [0.0, 0.0]]
 
     ```

@@ -6,8 +6,8 @@ import xarray as xr
 from tutelage.analysis import Milestone, detect, milestones
 from tutelage.trajectory import Phase, Run
 
-LEARNT = 0.2
-"""Orders 0 to 2 are learnt when they are this part of the loss of all others; on samples noise keeps them from less."""
+LEARNED = 0.2
+"""Orders 0 to 2 are learned when they are this part of the loss of all others; on samples noise allows no less."""
 ESCAPED = 0.5
 """The plateau is over when orders above 2 have fallen to this part of what they were on it."""
 NEEDED = ("loss", "loss_order", "loss_beyond")
@@ -23,8 +23,8 @@ def high_orders(one: xr.Dataset) -> xr.DataArray:
     return one["loss_order"].sel(tensor_order=slice(3, None)).sum("tensor_order") + one["loss_beyond"]
 
 
-def _learnt(one: xr.Dataset) -> xr.DataArray:
-    return low_orders(one) <= LEARNT * high_orders(one)
+def _learned(one: xr.Dataset) -> xr.DataArray:
+    return low_orders(one) <= LEARNED * high_orders(one)
 
 
 def escaped(one: xr.Dataset) -> xr.DataArray:
@@ -38,8 +38,8 @@ STAGES = milestones(
     (
         Milestone(
             "stage 1.1",
-            _learnt,
-            f"until orders 0 to 2 are {LEARNT:.0%} of the loss of all others",
+            _learned,
+            f"until orders 0 to 2 are {LEARNED:.0%} of the loss of all others",
             stays=False,
         ),
         Milestone(

@@ -58,7 +58,7 @@ def order_field(v: Vectors, base: Vectors, masses: PerRow, teacher_weights: PerR
     >>> import jax.numpy as jnp
     >>> from tutelage.papers.beyond_ntk.powers import order_field
     >>> half = jnp.full(2, 0.5)
-    >>> float(jnp.max(jnp.abs(order_field(jnp.ones((1, 2)), jnp.eye(2), half, half, 4)))) < 1e-15  # learnt
+    >>> float(jnp.max(jnp.abs(order_field(jnp.ones((1, 2)), jnp.eye(2), half, half, 4)))) < 1e-15  # learned
     True
 
     ```

@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Race:
-    """A population on the plateau, with orders 0 and 2 learnt, and tracers in it: both (time, neuron, d)."""
+    """A population on the plateau, with orders 0 and 2 learned, and tracers in it: both (time, neuron, d)."""
 
     plan: Plan
     times: Numbers

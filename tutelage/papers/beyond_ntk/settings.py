@@ -35,7 +35,7 @@ class BeyondNtkSettings(Settings):
         1.0, ge=1, description="the largest over the smallest teacher weight; the weights are evenly spaced between."
     )
     weights: tuple[Positive, ...] | None = Field(
-        None, description="the teacher's weights, one a direction; they are scaled to add up to 1."
+        None, description="the teacher's weights, one per direction; they are scaled to add up to 1."
     )
     cosine: float = Field(0.0, gt=-1, lt=1, description="the cosine of any two teacher directions; the paper's is 0.")
     scale: Positive = Field(1.0, description="the start is N(0, scale^2 I/d); sqrt(d) gives the N(0, I) of Section 3.")

@@ -41,7 +41,7 @@ ESCAPES = Event("fourth_order_halved", _escapes)
 
 
 def escape_time(run: Run) -> np.ndarray:
-    """When the fourth order is learnt to half, which ends the plateau; nan if it is not."""
+    """When the fourth order is learned to half, which ends the plateau; nan if it is not."""
     if "event" not in run.dataset.coords or ESCAPES.name not in run.dataset["event"].values:
         raise BadInput("escape_time needs the event of the escape, but the run did not watch for it; sweep it.")
     return run.dataset["event_time"].sel(event=ESCAPES.name).values
@@ -60,7 +60,7 @@ def covered(run: Run) -> np.ndarray:
 MEASURES = (
     Measure(
         "escape_time",
-        "time at which the fourth order is half learnt",
+        "time at which the fourth order is half learned",
         escape_time,
         kind="time",
         observables=(),

@@ -144,6 +144,6 @@ def _paired(start: ArrayLike, weights: ArrayLike) -> tuple[Numbers, Numbers]:
     q = np.asarray(start, float)
     if q.ndim > 1 or np.any(q <= 0):
         raise BadInput(
-            "The start must be positive second moments, one a direction, but has other values; pass E w_i^2 > 0."
+            "The start must be positive second moments, one per direction, but has other values; pass E w_i^2 > 0."
         )
     return np.broadcast_to(q, a.shape).astype(float), a

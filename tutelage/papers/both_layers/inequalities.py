@@ -167,7 +167,7 @@ def stationarity_gap(first: ArrayLike) -> Numbers:
 
 @dataclass(frozen=True)
 class Contraction:
-    """The loss factor 1 - a mubar + b mubar^2 a step of D.2, corrected.
+    """The loss factor 1 - a mubar + b mubar^2 per step of D.2, corrected.
 
     Step (e) must cite Lemma 11 and loses a factor 2, and mu/eta is 4 mu for eta = 1/4. `deviation` is delta of
     Lemma 10; `low`, `high` bound v_i^2 and |w_i|^2 in units of |a|.

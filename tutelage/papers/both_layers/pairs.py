@@ -11,7 +11,7 @@ from tutelage.problem import Numbers
 
 @dataclass(frozen=True)
 class Pairing:
-    """Who is paired with whom, and how exact it is (entries a pair, except `partner` and `residual`).
+    """Who is paired with whom, and how exact it is (entries per pair, except `partner` and `residual`).
 
     - `partner`: index of each neuron's partner; `mutual`: every partner names its partner back.
     - `first_angle`, `second_angle`: pi minus the angle between the two incoming (outgoing) vectors.

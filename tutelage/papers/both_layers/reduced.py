@@ -30,7 +30,7 @@ def scalar_map(start: ArrayLike, steps: int, *, step: float, target: float = 1.0
 
 
 def scalar_loss(z: ArrayLike, target: float = 1.0) -> Numbers:
-    """The loss 1/4 sum_i (|a| - z_i^2)^2 of one balanced neuron a side (last axis).
+    """The loss 1/4 sum_i (|a| - z_i^2)^2 of one balanced neuron per side (last axis).
 
     ```python
     >>> from tutelage.papers.both_layers.reduced import scalar_loss
@@ -43,7 +43,7 @@ def scalar_loss(z: ArrayLike, target: float = 1.0) -> Numbers:
 
 
 def local_rates(second: ArrayLike, first_norm: ArrayLike, *, step: float) -> tuple[Numbers, Numbers]:
-    """Factors a step at the optimum (k = 2) by which v_i w_i -+ a shrinks across and along the target.
+    """Factors per step at the optimum (k = 2) by which v_i w_i -+ a shrinks across and along the target.
 
     ```python
     >>> from tutelage.papers.both_layers.reduced import local_rates

@@ -17,7 +17,7 @@ class BothLayersSettings(Settings):
     outputs: int = Field(1, ge=1, le=200, description="the number of outputs r.")
     target: Positive = Field(1.0, description="the norm of the target a (one output), or the scale of A.")
     singular_values: tuple[Positive, ...] | None = Field(
-        None, description="the singular values of A, one an output; all equal to `target` if not given."
+        None, description="the singular values of A, one per output; all equal to `target` if not given."
     )
     init: Literal["paper_chi", "xavier", "gauss_half"] = Field(
         "paper_chi",
@@ -34,7 +34,7 @@ class BothLayersSettings(Settings):
     noise: float = Field(0.0, ge=0, description="the standard deviation of the label noise (samples only).")
     activation: str = Field("relu", description="the student's activation; the paper's is relu.")
     first: tuple[tuple[float, ...], ...] | None = Field(
-        None, description="the initial incoming weights, one row a unit, instead of a random draw."
+        None, description="the initial incoming weights, one row per unit, instead of a random draw."
     )
     second: tuple[float, ...] | None = Field(
         None, description="the initial outgoing weights of a one-output network, instead of a random draw."
@@ -51,10 +51,10 @@ class BothLayersSettings(Settings):
                 f"singular_values has {len(self.singular_values)} entries but outputs is {self.outputs}; give one each"
             )
         if self.first is not None and len(self.first) != self.width:
-            raise ValueError(f"first has {len(self.first)} rows but width is {self.width}; give one row a unit")
+            raise ValueError(f"first has {len(self.first)} rows but width is {self.width}; give one row per unit")
         if self.second is not None and (len(self.second) != self.width or self.outputs != 1):
             raise ValueError(
                 f"second has {len(self.second)} entries but width is {self.width} and outputs {self.outputs}; "
-                "give one weight a unit of a one-output network"
+                "give one weight per unit of a one-output network"
             )
         return self

@@ -1,7 +1,7 @@
 """The linearised start: while every weight is small, the two layers of each neuron feed each other linearly.
 
 With m_j = mu s_j / 2 for the singular values s_j of the target, the mode V_i.u_j + w_i.r_j of neuron i grows by 1 + m_j
-a step, the mode V_i.u_j - w_i.r_j shrinks by 1 - m_j, and the rest of w_i stands still. Phase 1 (Section 5.4) is this.
+per step, the mode V_i.u_j - w_i.r_j shrinks by 1 - m_j, and the rest of w_i stands still: Phase 1 (Section 5.4).
 """
 
 import math
@@ -51,7 +51,7 @@ def logarithmic_start(
     s = ((second + along) - (second - along) * ratio) / 2
     angle = np.arctan2(across * math.exp(-growth), np.sign(v) * s)
     with np.errstate(divide="ignore"):
-        # b = |w_perp|^2 - (v^2 - s^2), and v^2 - s^2 shrinks by 1 - (mu|a|/2)^2 a step.
+        # b = |w_perp|^2 - (v^2 - s^2), and v^2 - s^2 shrinks by 1 - (mu|a|/2)^2 per step.
         kept = np.log(np.abs(second**2 - along**2)) + tau * math.log1p(-(rate**2))
         imbalance = 2 * log_scale + np.logaddexp(2 * np.log(across), kept)
         return LogState(np.sign(v), angle, log_scale + growth + np.log(np.abs(v)), imbalance)

@@ -97,7 +97,7 @@ def assumptions(settings: ClusterMoeSettings, *, neurons: int = 800, seed: int =
 
 
 def teacher_assumptions(settings: ClusterMoeSettings) -> tuple[Assumption, ...]:
-    """Assumption 3.2: the clusters and what is to be learnt in them."""
+    """Assumption 3.2: the clusters and what is to be learned in them."""
     problem, k = settings.problem(), settings.exponent
     local, shared = np.asarray(problem.teacher.local), np.asarray(problem.teacher.shared)
     weights, interference = problem.inputs.weights, np.asarray(problem.teacher.interference)

@@ -87,7 +87,7 @@ def _batch(data: Stream, units: Units, first: Numbers, samples: int) -> tuple[ja
 
 @cache
 def many_steps(noise: float, balance: float) -> Routed:
-    """A router trained far beyond one step, from zero, with two planted units an expert."""
+    """A router trained far beyond one step, from zero, with two planted units per expert."""
     lab = planted(DIM, KAPPA, each=2)
     record = np.unique(np.linspace(0, STEPS, RECORDS).round().astype(int))
     return route(

@@ -64,9 +64,9 @@ def unstated(settings: ClusterMoeSettings) -> list[str]:
     return [
         "The paper does not state all of its experiment. Used here: tasks in h_i = He_i/sqrt(i!), "
         f"s = {settings.interference}, noise {settings.noise:g}, {settings.means} means at distance "
-        f"{settings.radius:g}, {kind}, biases up to {settings.bias:g}, {settings.explore_width} neurons an expert in "
+        f"{settings.radius:g}, {kind}, biases up to {settings.bias:g}, {settings.explore_width} neurons per expert in "
         f"Phases I and II, effective steps {settings.explore_step:g}, {settings.step:g} and {settings.late_step:g} "
-        f"(learning rate 1 with single samples forgets what is learnt), {settings.router_steps} router step of "
+        f"(learning rate 1 with single samples forgets what is learned), {settings.router_steps} router step of "
         f"{settings.router_samples} samples, and all of Phase IV ({settings.ridge_activation or kind}). k = 3 is odd "
         "and E f^2 is not 1: the paper's own assumptions do not hold."
     ]

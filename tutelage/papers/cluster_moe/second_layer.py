@@ -20,7 +20,7 @@ PARTS = (4, 2, 1)
 BATCHES = (16, 4, 1)
 
 
-def learnt(settings: ClusterMoeSettings, data: xr.Dataset, number: int) -> Learner:
+def learned(settings: ClusterMoeSettings, data: xr.Dataset, number: int) -> Learner:
     """The experts of a run's seed (by its place) after Phase III."""
     seed = int(data["seed"].values[number])
     learner = stages.hired(settings, seed, data["router"].values[number])
@@ -32,7 +32,7 @@ def by_width(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
     widths = [settings.width // part for part in PARTS]
     rows = []
     for number, seed in enumerate(map(int, data["seed"].values)):
-        learner = learnt(settings, data, number)
+        learner = learned(settings, data, number)
         done = stages.read(settings, seed, learner)
         found = [done.errors if width == settings.width else _narrow(settings, seed, done, width, learner).errors
                  for width in widths]  # fmt: skip
@@ -50,7 +50,7 @@ def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
     counts = [settings.ridge_samples // part for part in BATCHES]
     rows = [
         [
-            stages.read(settings.model_copy(update={"ridge_samples": count}), seed, learnt(settings, data, number))
+            stages.read(settings.model_copy(update={"ridge_samples": count}), seed, learned(settings, data, number))
             .errors.absolute.value
             for count in counts
         ]

@@ -29,7 +29,7 @@ class ClusterMoeSettings(Settings):
         None, description="how probable the clusters are, up to a factor; equally if not given."
     )
     local: tuple[Orders, ...] = Field(
-        ({4: 1.0}, {4: -1.0}), description="the local tasks f_c, a coefficient for each order, one task a cluster."
+        ({4: 1.0}, {4: -1.0}), description="the local tasks f_c, a coefficient for each order, one task per cluster."
     )
     shared: Orders = Field({4: 1.0}, description="the global task g, a coefficient for each order.")
     monic: bool = Field(False, description="coefficients are those of He_i and not of h_i = He_i/sqrt(i!).")

@@ -45,7 +45,7 @@ def data(settings: ClusterMoeSettings, seed: int, phase: int) -> Stream:
 
 
 def rule(settings: ClusterMoeSettings, step: float, width: int) -> Rule:
-    """Correlation, one sample an update, `step` times `y a s'(u)`."""
+    """Correlation, one sample per update, `step` times `y a s'(u)`."""
     return Rule(jnp.asarray(float(step)), jnp.asarray(1 / width))
 
 

@@ -8,7 +8,7 @@ from tutelage.papers.paper import Diagram
 from tutelage.trajectory import Measure, Run
 
 LEARNT = 0.5
-"""A neuron of the vanilla network has learnt the global task when its overlap with it is above this."""
+"""A neuron of the vanilla network has learned the global task when its overlap with it is above this."""
 
 
 def _last(run: Run, name: str) -> xr.DataArray:

@@ -203,7 +203,7 @@ class Evidence:
         return self.flow(self.start(2, LONG, counts=(1, 5)), times)
 
     def _long_times(self, teachers: int) -> Numbers:
-        """Dense in s to 10, where H and the plateau are seen, then 32 times a decade."""
+        """Dense in s to 10, where H and the plateau are seen, then 32 times per decade."""
         decades = round(32 * (math.log10(self.sizes.until) - 1))
         small = np.geomspace(1e-7, 0.05, 25)
         return np.concatenate([small, np.linspace(0.1, 10, 100), clock(teachers), _late(self.sizes.until, decades)])

@@ -16,7 +16,7 @@ def rows(name: str, value: ArrayLike) -> Numbers:
     """`value` as a matrix of non-zero rows; the gradient has no value at a zero row."""
     array = np.asarray(value, float)
     if array.ndim != 2 or not array.size:
-        raise BadInput(f"{name} has shape {array.shape}, but a matrix with one row a unit was expected.")
+        raise BadInput(f"{name} has shape {array.shape}, but a matrix with one row per unit was expected.")
     if not np.all(np.any(array, axis=1)) or not np.all(np.isfinite(array)):
         raise BadInput(f"{name} has a row that is zero or not finite; give every unit a small non-zero vector.")
     return array

@@ -42,7 +42,8 @@ class ReluTeachersSettings(Settings):
         None, description="weak recovery: how many students lean to each teacher; equally many if not given."
     )
     first: tuple[tuple[float, ...], ...] | None = Field(
-        None, description="the initial weights, one row a student, instead of a random draw; the teachers are on axes."
+        None,
+        description="the initial weights, one row per student, instead of a random draw; the teachers are on axes.",
     )
     trains: Literal["first", "both"] = Field(
         "first", description="the layers that learn; the paper fixes the outer weights at 1."
@@ -52,7 +53,7 @@ class ReluTeachersSettings(Settings):
         description="the step size eta; if not given, the paper's 5e-4, in SGD at most batch/(students dim).",
     )
     steps: int = Field(5000, ge=1, le=10**9, description="the number of updates; a flow runs to time step x steps.")
-    batch: int = Field(512, ge=1, le=10**6, description="the number of fresh examples an update of SGD.")
+    batch: int = Field(512, ge=1, le=10**6, description="the number of fresh examples per update of SGD.")
     samples: int = Field(
         0, ge=0, description="descent and flow on this many examples, used again; 0 is the exact population loss."
     )

@@ -142,10 +142,10 @@ def _unit(across: Numbers, shares: Numbers) -> Numbers:
 
 
 def shares_of(shares: ArrayLike) -> Numbers:
-    """Positive numbers, one a student, divided by their sum."""
+    """Positive numbers, one per student, divided by their sum."""
     shares = np.asarray(shares, float)
     if shares.ndim != 1 or not shares.size or not np.all(shares > 0):
-        raise BadInput(f"The shares of a group are {shares.tolist()}; pass one positive number a student.")
+        raise BadInput(f"The shares of a group are {shares.tolist()}; pass one positive number per student.")
     return shares / shares.sum()
 
 

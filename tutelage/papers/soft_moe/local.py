@@ -102,7 +102,7 @@ def mixed_block(constants: Constants, a: float = 1.0, b: float = 1.0) -> Numbers
 
 
 def spectrum(constants: Constants, dim: int, a: ArrayLike = 1.0, b: ArrayLike = 1.0) -> Numbers:
-    """All 2 m* dim eigenvalues of the Hessian at the minimum, sorted; `a`, `b` are the norms, one a unit.
+    """All 2 m* dim eigenvalues of the Hessian at the minimum, sorted; `a`, `b` are the norms, one per unit.
 
     Units do not mix. Each has 0 twice (lengths), `C_S1 / a^2` and `p^2 C_S0 / b^2` dim - 2 times (directions outside
     the plane of its router and expert), and the two of `mixed_block`.

@@ -185,8 +185,8 @@ def _table(values: ArrayLike, dims: int = 2) -> Numbers:
     table = np.asarray(values, float)
     if table.ndim != dims or not table.size or np.any(np.isnan(table)):
         raise BadInput(
-            f"A matching got a table of shape {table.shape}; pass numbers, one row a student and one column a teacher"
-            + (", for each draw." if dims == 3 else ".")
+            f"A matching got a table of shape {table.shape}; pass numbers, one row per student and one column per "
+            + ("teacher, for each draw." if dims == 3 else "teacher.")
         )
     return table
 
@@ -197,7 +197,7 @@ def _edges(overlap: Numbers, between: ArrayLike, norms: ArrayLike, alphas: Array
     if between.shape != (*overlap.shape[:-1], overlap.shape[-2]):
         raise BadInput(
             f"A matching got overlaps of shape {overlap.shape} with teachers and {between.shape} between students; "
-            "both need one row a student."
+            "both need one row per student."
         )
     upper = np.triu(np.ones(between.shape[-2:], bool), 1)
     students = np.where(upper, growth.student_times(between, norms), np.inf)
@@ -231,7 +231,7 @@ Removals = tuple[Int[jax.Array, " step"], Int[jax.Array, " step"], Float[jax.Arr
 
 
 def removals(cost: Float[jax.Array, "student partner"], teachers: int) -> Removals:
-    """The removals of one table, traceable: student and partner (-1 once none is left) and cost, one entry a step."""
+    """The removals of one table, traceable: student and partner (-1 once none is left) and cost, one entry per step."""
     students, columns = cost.shape
     steps = students if columns > teachers else min(students, columns)
 

@@ -1,4 +1,4 @@
-"""What pruning leaves: of states made to satisfy Assumption 4, and of what runs have learnt at their recorded times."""
+"""What pruning leaves: of states made to satisfy Assumption 4, and of what runs had learned at recorded times."""
 
 import functools
 import math
@@ -36,7 +36,7 @@ LEAST_SEEDS = 4
 MOST_SEEDS: dict[Size, int] = {"quick": 4, "full": 20}
 """Of the runs that are made for pruning alone."""
 LARGE_DIM, LARGE_UNTIL = 10**5, 150.0
-LEARNT: dict[str, Any] = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
+LEARNED: dict[str, Any] = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
 """A start of orthonormal students; at that time every teacher has its expert, and routers are still on their way."""
 RECORDS = 76
 
@@ -44,7 +44,7 @@ RECORDS = 76
 def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
     """A state as Assumption 4 describes it, at its edge.
 
-    Student i <= m* has learnt teacher i with both cosines equal to `1 - epsilon`; each cosine of an unused student's
+    Student i <= m* has learned teacher i with both cosines equal to `1 - epsilon`; each cosine of an unused student's
     vectors with any other vector is at most epsilon, and the largest equals it if random vectors in `dim` dimensions
     have any as large.
 
@@ -64,7 +64,7 @@ def synthetic(settings: SoftMoeSettings, epsilon: float, seed: int) -> Weights:
     drawn, apart = _drawn(settings, seed)
 
     def state(logarithm: float) -> Numbers:
-        return _learnt(apart + math.exp(logarithm) * drawn, k, epsilon)
+        return _learned(apart + math.exp(logarithm) * drawn, k, epsilon)
 
     # How much of the drawn vectors may be mixed into orthogonal ones; with nearly none the cosines are nearly 0.
     low, high = math.log(1e-6), math.log(1e3)
@@ -89,7 +89,7 @@ def _unit(rows: Numbers) -> Numbers:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _learnt(rows: Numbers, teachers: int, epsilon: float) -> Numbers:
+def _learned(rows: Numbers, teachers: int, epsilon: float) -> Numbers:
     """Unit rows, with those of the first students at the cosine `1 - epsilon` to their teacher's."""
     rows, axes = _unit(rows), np.arange(2 * teachers)
     own = np.concatenate([np.arange(teachers), len(rows) // 2 + np.arange(teachers)])
@@ -178,9 +178,9 @@ def longest(time: Numbers, flags: NDArray[np.bool_]) -> tuple[float, float] | No
 
 def tuned_orthonormal(settings: SoftMoeSettings) -> Tuning | None:
     """Fine-tuning of what the paper's rule keeps in a run from orthonormal students; None if that is not one each."""
-    learnt = recipe.run(SoftMoeSettings(**settings.model_dump() | LEARNT), seeds=1, record=[0.0])
-    kept = prune_run(learnt).kept
-    return tune(learnt, kept) if kept == winners(learnt, 0, math.inf) else None
+    learned = recipe.run(SoftMoeSettings(**settings.model_dump() | LEARNED), seeds=1, record=[0.0])
+    kept = prune_run(learned).kept
+    return tune(learned, kept) if kept == winners(learned, 0, math.inf) else None
 
 
 def tuned_iid(run: Run) -> Tuning | None:
@@ -216,7 +216,7 @@ class Pruned:
         return {(dim, e): self._outcome(max(dim, least), e) for dim in DIMS for e in (*EPSILONS, BEYOND)}
 
     def near_edge(self, factor: float) -> Outcome:
-        """Outcomes at a multiple of the epsilon from which a learnt expert is not worth keeping."""
+        """Outcomes at a multiple of the epsilon from which a learned expert is not worth keeping."""
         return self._outcome(DIMS[-1], factor * edge(self.constants))
 
     def _outcome(self, dim: int, epsilon: float) -> Outcome:

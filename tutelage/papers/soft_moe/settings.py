@@ -40,7 +40,7 @@ class SoftMoeSettings(Settings):
         None, description="the time at which a run ends; if not given, 150 or, if that is more, 0.6 sqrt(dim)."
     )
     step: Positive = Field(0.01, description="the step size eta of sgd and descent.")
-    batch: int = Field(4096, ge=1, le=10**6, description="the number of fresh examples an update of SGD.")
+    batch: int = Field(4096, ge=1, le=10**6, description="the number of fresh examples per update of SGD.")
     noise: float = Field(0.0, ge=0, description="the standard deviation of the label noise (sgd).")
 
     @pydantic.model_validator(mode="after")

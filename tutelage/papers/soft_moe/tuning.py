@@ -52,7 +52,7 @@ OBSERVE = (
 
 @dataclass(frozen=True)
 class Tuning:
-    """A fine-tuning run: `students[j]` is the expert, by its number before pruning, that has learnt teacher j."""
+    """A fine-tuning run: `students[j]` is the expert, by its number before pruning, that has learned teacher j."""
 
     run: Run
     students: tuple[int, ...]
@@ -124,14 +124,14 @@ class Tuning:
         return float(np.max(self.distance[1:] / self.distance[:-1]))
 
 
-def tune(learnt: Run, kept: Sequence[int], *, seed: int | None = None, until: float = UNTIL) -> Tuning:
+def tune(learned: Run, kept: Sequence[int], *, seed: int | None = None, until: float = UNTIL) -> Tuning:
     """Flow again from the kept experts of the end of a run, with the norms that they have (Section 5.2)."""
-    pruned = Pruned(tuple(kept), 0 if seed is None else list(learnt.dataset["seed"].values).index(seed))
+    pruned = Pruned(tuple(kept), 0 if seed is None else list(learned.dataset["seed"].values).index(seed))
     record = Record(np.linspace(0, until, RECORDS), own=OBSERVE)
     # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
-    run = go_on(learnt, Stage("tune", Flow(until, rtol=1e-10), pruned, record, Stop(gradient=0)))
-    hidden = learnt.problem.student.hidden
-    return Tuning(run, pruned.students(learnt.handover), Constants.of(hidden.gate, hidden.degree))
+    run = go_on(learned, Stage("tune", Flow(until, rtol=1e-10), pruned, record, Stop(gradient=0)))
+    hidden = learned.problem.student.hidden
+    return Tuning(run, pruned.students(learned.handover), Constants.of(hidden.gate, hidden.degree))
 
 
 @dataclass(frozen=True)

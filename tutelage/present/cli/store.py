@@ -48,12 +48,12 @@ def runs(
     if figure:
         _draw_together(found, figure)
     if as_json:
-        # A line a run: the records are plain, and quicker without indentation.
+        # A line per run: the records are plain, and quicker without indentation.
         typer.echo("[" + ",\n ".join(json.dumps(entry.record(), ensure_ascii=False) for entry in found) + "]")
     elif found:
         listing(found, [re.findall(r"\w+", text)[0] for text in where or ()])
     elif paper or where:
-        typer.echo(f"No run in {store.root} is like that; `tutelage runs` lists all.")
+        typer.echo(f"No run in {store.root} matches; `tutelage runs` lists all.")
     else:
         typer.echo(f"No runs in {store.root} yet; `tutelage run both_layers` makes one.")
     if figure and not as_json:

@@ -50,7 +50,7 @@ def sweep(
     preset: Preset = None,
     seeds: Seeds = 8,
     dynamics: Annotated[
-        Literal["descent", "flow", "sgd"] | None, typer.Option(help="How it moves; default: the paper's own.")
+        Literal["descent", "flow", "sgd"] | None, typer.Option(help="The dynamics; default: the paper's own.")
     ] = None,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a law to each measure, and compare laws.")] = False,
     law: Annotated[
@@ -95,7 +95,9 @@ def sweep(
 
 def diagram(
     paper: PaperName,
-    name: Annotated[str | None, typer.Argument(metavar="[DIAGRAM]", help="Which one; default: the first.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[DIAGRAM]", help="Name of the diagram; default: the first.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full/--quick", help="Many cells and seeds, or few.")] = False,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", min=1, help="Seeds of a cell.")] = None,
     scheduler: Scheduler = None,

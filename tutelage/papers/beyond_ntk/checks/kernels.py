@@ -79,7 +79,7 @@ def floor(evidence: Evidence) -> Finding:
     text = "d L of the best kernel: " + ", ".join(f"{FLOOR_DIM * best[n]:.4f} with {n} samples" for n in counts)
     text += f"; all that is of degree 4 and more is {FLOOR_DIM * level:.4f}, which tends to 0.0451."
     ratios = [value / level for value in best.values()]
-    # d^4/24 is 6667, not far above 2000: some of degree 4 is learnt, 2000/8645 of it at most.
+    # d^4/24 is 6667, not far above 2000: some of degree 4 is learned, 2000/8645 of it at most.
     return all_of([at_least(ratios, 0.9, detail=text), at_most(ratios, 1.25)])
 
 

@@ -1,4 +1,4 @@
-"""Stage 1: orders 0 and 2 are learnt (Lemma A.2), then single neurons win single coordinates (Lemma A.3)."""
+"""Stage 1: orders 0 and 2 are learned (Lemma A.2), then single neurons win single coordinates (Lemma A.3)."""
 
 import math
 from functools import cache
@@ -117,7 +117,7 @@ def printed_factor(evidence: Evidence) -> Finding:
 
 
 def _cubic(dim: int, evidence: Evidence) -> tuple[Numbers, Numbers]:
-    """`-[G]_i/v_i` and `a_i vbar_i^2` for neurons of a bulk that has learnt orders 0 and 2, weights of ratio 2."""
+    """`-[G]_i/v_i` and `a_i vbar_i^2` for neurons of a bulk that has learned orders 0 and 2, weights of ratio 2."""
     a, rng = warmup.spaced(dim, 2.0), evidence.random(13)
     bulk = mixture(Masses(a, np.zeros(dim)), a, rng)
     v = rng.standard_normal((32, dim)) * np.sqrt(a)

@@ -50,7 +50,7 @@ def _stretch(time: np.ndarray, near: np.ndarray) -> tuple[float, float]:
     return max(ends, key=lambda pair: pair[1] / pair[0], default=(math.nan, math.nan))
 
 
-def high_orders_learnt(evidence: Evidence) -> Finding:
+def high_orders_learned(evidence: Evidence) -> Finding:
     run = population(evidence.settings, evidence.size)
     values = [_at(run, order, 2000.0) for order in (4, 6)]
     return at_most(max(values), 1e-2, detail=f"At time 2000 |T_4| is {values[0]:.1e} and |T_6| {values[1]:.1e}.")
@@ -125,7 +125,7 @@ CLAIMS = (
         "Figure 1",
         "Orders 4 and 6 fall below 0.01 by time 2000.",
         _FIGURE_1,
-        high_orders_learnt,
+        high_orders_learned,
         must_hold=False,
     ),
     Claim(

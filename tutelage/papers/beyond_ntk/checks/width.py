@@ -14,7 +14,7 @@ from tutelage.papers.beyond_ntk.orbits import full_group, orbit
 from tutelage.problem import Numbers
 
 SETTLED, MIDDLE = 20.0, 60.0
-"""Times on the plateau at d = 16: order 2, whose time constant is 0.39 d, is learnt; the escape has not begun."""
+"""Times on the plateau at d = 16: order 2, whose time constant is 0.39 d, is learned; the escape has not begun."""
 
 
 def start_excess(evidence: Evidence) -> Finding:

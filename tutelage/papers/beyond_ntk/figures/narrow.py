@@ -92,7 +92,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"Left: population gradient, d = {dim}, m = 2d. At time {LITERAL:g}, which is 10^5 steps if the step of the "
         "algorithm was 1.2e-3, orders 2, 4 and 6 are above 0.1 and order 0 is below 0.01, as the text says; the "
         f"network is not stuck, and L ends at {end:.1e}. Middle and right: full batches of N = {small} and {many} "
-        f"examples, d = {other}, {seeds} seeds a case; time is steps x eta_inf, up to {dataset.attrs['until']:g}. "
+        f"examples, d = {other}, {seeds} seeds per case; time is steps x eta_inf, up to {dataset.attrs['until']:g}. "
         f"{stay} of {dataset['escape'].size} runs were still on the plateau at the end."
     )
     return Sheet("Figure 2: a long plateau, not a trap", panels, columns=3, caption=caption)

@@ -43,15 +43,15 @@ def _renamed(data: xr.Dataset, name: str) -> xr.Dataset:
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    """One panel a problem."""
+    """One panel per problem."""
     panels = (
         _panel(dataset, "committee", f"soft committee: {TEACHERS} erf units, d = {DIM}"),
         _panel(dataset, "relu", "ReLU: 2 teachers, 4 students, d = 50"),
     )
     caption = (
         "The population loss by Hermite order, along a gradient flow from a small start (`loss_order`). Left: erf is "
-        "odd. Order 1, a linear map, is learnt first, by all units alike; the plateau of unspecialised units is the "
-        "third order's, and higher ones fall with it. Right: order 1, and most of order 0, is learnt while the "
+        "odd. Order 1, a linear map, is learned first, by all units alike; the plateau of unspecialised units is the "
+        "third order's, and higher ones fall with it. Right: order 1, and most of order 0, is learned while the "
         "students collapse onto the mean direction; what is left on the plateau there is order 2 above all."
     )
     return Sheet("Which order moves in which phase", panels, caption=caption)

@@ -1,4 +1,4 @@
-"""Figure 1: one moment tensor after the other is learnt."""
+"""Figure 1: one moment tensor after the other is learned."""
 
 import math
 
@@ -64,7 +64,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     caption = (
         f"d = {about['dim']}, m = {about['width']}, student and teacher with |z|, equal teacher weights. Time is the "
         f"number of steps times eta_inf (left: {how}; right: steps of 0.2). Tensor losses are the unsquared norms "
-        "|T_k|. Orders 0 and 2 are learnt at once, orders 4 and 6 wait on a plateau and are then learnt together. On "
+        "|T_k|. Orders 0 and 2 are learned at once, orders 4 and 6 wait on a plateau and are then learned together. On "
         "samples the plateau lasts longer, and on it the network overfits."
     )
     return Sheet("Figure 1: one moment tensor after the other", tuple(panels), caption=caption, columns=3)
@@ -86,4 +86,4 @@ def _overfit(run: xr.Dataset, samples: int) -> Panel:
     return Panel(f"loss on {samples} examples", TIME, "$L$", curves, xscale="log", yscale="log")
 
 
-FIGURE = Figure("fig1", "Figure 1: one moment tensor after the other is learnt", compute, sheet)
+FIGURE = Figure("fig1", "Figure 1: one moment tensor after the other is learned", compute, sheet)

@@ -1,4 +1,4 @@
-"""Stage 1.1 with unequal weights: orders 0 and 2 are learnt, and every neuron is stretched along the axes."""
+"""Stage 1.1 with unequal weights: orders 0 and 2 are learned, and every neuron is stretched along the axes."""
 
 from typing import Any
 

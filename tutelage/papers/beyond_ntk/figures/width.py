@@ -158,8 +158,8 @@ def _caption(dataset: xr.Dataset) -> str:
         "population: base neurons with the signs of a Hadamard matrix, orders up to 8 as in the full group. "
         f"{max(widths)} starts are shared out to networks of each width. At time 20, m mean|xi|^2 is {levels} for m = "
         f"{', '.join(map(str, widths))}; {law:.2f} is predicted from the error of E w w^T at the start, which must be "
-        f"learnt away. The escape, here at time {about['escape']:g}, is where L at infinite width is {LEFT:.0%} of its "
-        "plateau. Orders 0 and 2 of the population start at its quasi-random error, not at 0."
+        f"learned away. The escape, here at time {about['escape']:g}, is where L at infinite width is {LEFT:.0%} of "
+        "its plateau. Orders 0 and 2 of the population start at its quasi-random error, not at 0."
     )
 
 

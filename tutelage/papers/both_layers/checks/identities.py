@@ -156,7 +156,7 @@ def few_coordinates(evidence: Evidence) -> Finding:
         second, first = second - course.step * in_second, first - course.step * in_first
         here = course.states.first[0, tau]
         worst = max(worst, float(np.linalg.norm(first[0] - here @ basis) / np.linalg.norm(here)))
-    # Rounding in two different bases: a few units in the last place a step, not amplified once the run has converged.
+    # Rounding in two different bases: a few units in the last place per step, not amplified once the run has converged.
     return at_most(worst, 1e-12, seeds=1, detail=f"{width} coordinates against {FRAME}, {len(course.tau) - 1} updates.")
 
 

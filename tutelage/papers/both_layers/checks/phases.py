@@ -174,7 +174,7 @@ def growth_prediction(evidence: Evidence) -> Finding:
 
 
 def _log_slope(course: Course, seed: np.integer) -> float:
-    """Slope of ln|h|^2 a step, between |h|^2 = 1e-4 and 1e-16."""
+    """Slope of ln|h|^2 per step, between |h|^2 = 1e-4 and 1e-16."""
     error = course.states.error_squared[seed]
     inside = (error < 1e-4) & (error > 1e-16) & (np.arange(len(error)) >= course.grown[seed])
     return float(lines.slope(course.tau[inside], np.log(error[inside]))) if inside.sum() > 5 else math.nan

@@ -1,4 +1,4 @@
-"""Beyond the paper: a target with unequal singular values is learnt one mode at a time."""
+"""Beyond the paper: a target with unequal singular values is learned one mode at a time."""
 
 import numpy as np
 import xarray as xr

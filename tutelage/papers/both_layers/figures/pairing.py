@@ -79,7 +79,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"Figure {number}: pairing, r = {outputs}, k = {2 * outputs}",
         panels,
         columns=3,
-        caption="Two coordinates of every unit; one colour a pair, stars at the end, dashed lines through the two "
+        caption="Two coordinates of every unit; one colour per pair, stars at the end, dashed lines through the two "
         "partners. Directions within a pair are opposite to rounding; norms agree up to an error of the order of "
         f"the step. |sum over pairs of V_i w_i^T - A| = {about['residual']:.1e}.",
     )

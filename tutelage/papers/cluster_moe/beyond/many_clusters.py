@@ -88,7 +88,7 @@ def dealt(theta: Numbers, inputs: Clusters, router: Router, draw: np.random.Gene
 
 def judged(chosen: Numbers) -> dict[str, float]:
     """`sharp` experts, as a part of all; `pure`: the part of what experts see that is of the cluster each sees most;
-    `idle` samples; `active` experts a sample.
+    `idle` samples; `active` experts per sample.
 
     ```python
     >>> import numpy as np
@@ -136,13 +136,13 @@ def _judged_by(theta: Numbers, inputs: Clusters, seed: int, count: int) -> xr.Da
 
 
 @cache
-def learnt() -> xr.Dataset:
+def learned() -> xr.Dataset:
     """All phases with SGD, Phases III and IV with each router: errors beside the parts of `judged`."""
-    parts = [_learnt(PIPE, seed) for seed in range(PIPE.seeds)]
+    parts = [_learned(PIPE, seed) for seed in range(PIPE.seeds)]
     return xr.concat(parts, "seed").assign_attrs(PIPE._asdict())
 
 
-def _learnt(pipe: Pipe, seed: int) -> xr.Dataset:
+def _learned(pipe: Pipe, seed: int) -> xr.Dataset:
     sizes = pipe._asdict()
     settings = of_clusters(sizes.pop("clusters"), sizes.pop("dim"), **{k: v for k, v in sizes.items() if k != "seeds"})
     explorer = _after(stages.explorers(settings, seed), settings, settings.explore_step, settings.explore_samples)

@@ -30,7 +30,7 @@ from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.explored import WEAK
-from tutelage.papers.cluster_moe.learnt import RECOVERED, grown, tasks
+from tutelage.papers.cluster_moe.learned import RECOVERED, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Units

@@ -102,8 +102,8 @@ def _caption(dataset: xr.Dataset) -> str:
     told = ", ".join(f"{t:.3g} (d = {d})" for t, d in zip(mid, dims, strict=True))
     lost = int(np.sum(~np.isfinite(dataset["weak"].values)))
     return (
-        f"{NEURONS} independent neurons a dimension, unit h_4, two antipodal clusters with rho = 3, start 2/sqrt(d) on "
-        f"one local task, step {SCALE:g} d^-2; exact in law. Median samples to {WEAK:g}: {told}; log-log slope "
+        f"{NEURONS} independent neurons per dimension, unit h_4, two antipodal clusters with rho = 3, start 2/sqrt(d) "
+        f"on one local task, step {SCALE:g} d^-2; exact in law. Median samples to {WEAK:g}: {told}; log-log slope "
         f"{slope:.2f}, and k - 1 = {K - 1}. {lost} neurons in all had not passed when the run was ended. The start is "
         f"{2 / np.sqrt(dims[0]):.2f} at d = {dims[0]}, which bends the line without noise."
     )

@@ -16,7 +16,7 @@ BIASES: dict[Size, tuple[float, ...]] = {
     "quick": (0.0, 0.3, 0.6, 1.0),
     "full": (0.0, 0.1, 0.3, 0.6, 0.8, 1.0, 1.5, 2.0),
 }
-COUNTS: dict[Size, int] = {"quick": WIDTH // 4, "full": WIDTH // 2}  # neurons a cell
+COUNTS: dict[Size, int] = {"quick": WIDTH // 4, "full": WIDTH // 2}  # neurons per cell
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
@@ -67,4 +67,4 @@ def _caption(dataset: xr.Dataset) -> str:
     )
 
 
-FIGURE = Figure("protected", "Where the global task is learnt without a router", compute, sheet, ours=True)
+FIGURE = Figure("protected", "Where the global task is learned without a router", compute, sheet, ours=True)

@@ -1,11 +1,11 @@
-"""Figure 2: what the neurons of two experts have learnt after Phase III."""
+"""Figure 2: what the neurons of two experts have learned after Phase III."""
 
 import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Panel, Sheet
 from tutelage.papers.cluster_moe.figures.specialisation import TASKS, cells
-from tutelage.papers.cluster_moe.learnt import RECOVERED, sharpest, tasks
+from tutelage.papers.cluster_moe.learned import RECOVERED, sharpest, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size

@@ -1,4 +1,4 @@
-"""Figure 1: what experts have learnt after exploration (a), and what the router has made of it (b)."""
+"""Figure 1: what experts have learned after exploration (a), and what the router has made of it (b)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Field, Mark, Panel, Sheet, line
-from tutelage.papers.cluster_moe.learnt import cosines, exceeding
+from tutelage.papers.cluster_moe.learned import cosines, exceeding
 from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings

@@ -3,7 +3,7 @@
 import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band
-from tutelage.papers.cluster_moe.learnt import explored, grown, tasks
+from tutelage.papers.cluster_moe.learned import explored, grown, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -34,7 +34,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"d = {about['dim']}, rho = {about['radius']:g}, {dataset.sizes['seed']} seeds. Left: the largest |overlap| of "
         f"an expert's neurons ({about['explore_width']}, after Phase II {about['width']} drawn anew) with the task of "
         "the cluster that it sees most after Phase II, with the global task and with the other local one; median "
-        f"(band: {BAND}) of the {sharp} experts that are routed sharply; the router is learnt where Phase III "
+        f"(band: {BAND}) of the {sharp} experts that are routed sharply; the router is learned where Phase III "
         f"begins. Right: the largest |overlap| of the {about['vanilla_width']} neurons of a network without a "
         "router on the same samples, median and band over "
         f"seeds. Experts recover the global task; the vanilla network does not: it ends with at most {last.max():.2f}."

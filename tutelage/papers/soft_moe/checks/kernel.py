@@ -75,7 +75,7 @@ def lemma_14_bounds(evidence: Evidence) -> Finding:
 
 # Lemma 1.
 
-# Total degree at most 18, which ten nodes a variable integrate exactly.
+# Total degree at most 18, which ten nodes per variable integrate exactly.
 ORDERS = tuple((k, n, 3, 3) for k in range(7) for n in range(7) if (k + n) % 2 == 0) + (
     (2, 3, 2, 3), (3, 2, 3, 2), (4, 1, 2, 3), (5, 5, 4, 4), (1, 1, 1, 1), (2, 2, 2, 0),
 )  # fmt: skip

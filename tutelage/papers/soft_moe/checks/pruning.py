@@ -35,7 +35,7 @@ class Evidence(Protocol):
     def pruned(self) -> Pruned: ...
 
 
-def keeps_the_learnt(evidence: Evidence) -> Finding:
+def keeps_the_learned(evidence: Evidence) -> Finding:
     if other := _too_few(evidence):
         return other
     pruned = evidence.pruned
@@ -80,7 +80,9 @@ def along_iid(evidence: Evidence) -> Finding:
         return other
     single = evidence.pruned.iid_single
     sizes = single["kept"].where(single["time"] > 0)
-    text = f"At {single.sizes['time'] - 1} times a seed between {int(sizes.min())} and {int(sizes.max())} experts kept."
+    text = (
+        f"At {single.sizes['time'] - 1} times per seed between {int(sizes.min())} and {int(sizes.max())} experts kept."
+    )
     return _windows(single, text)
 
 
@@ -198,7 +200,7 @@ CLAIMS = (
         "Under Assumption 4, pruning by the population loss keeps exactly the m* learnt experts, and each removal "
         "lowers the risk by 6 E[pi^2] = 1.7603.",
         "states at the edge of Assumption 4, eps = 0.01 to 0.1, d = 200 and 1000",
-        keeps_the_learnt,
+        keeps_the_learned,
     ),
     Claim(
         "SM-T2b",

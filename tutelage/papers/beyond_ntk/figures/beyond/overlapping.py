@@ -62,7 +62,7 @@ def _caption(dataset: xr.Dataset) -> str:
     return (
         f"d = {about['dim']} teachers, any two at one cosine; m = {about['width']}, uniform weights, population "
         f"gradient, {dataset.sizes['seed']} seeds. Mean time at which orders above 2 have halved since the lower ones "
-        f"were learnt, and median of the last L, by cosine: {told}. The larger the cosine, the more of the teacher is "
+        f"were learned, and median of the last L, by cosine: {told}. The larger the cosine, the more of the teacher is "
         "in its mean direction, which low orders learn at once: the plateau is lower, and less and less flat. At high "
         "cosines the halving is this slow fall, and the escape comes later."
     )

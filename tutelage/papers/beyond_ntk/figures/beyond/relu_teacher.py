@@ -72,8 +72,8 @@ def _caption(dataset: xr.Dataset) -> str:
     return (
         f"f* = sum a_i ReLU(z_i), d = {about['dim']}, m = {about['width']}, uniform weights, the population gradient, "
         f"{dataset.sizes['seed']} seeds, times in those of the 2 ReLU student. Order 1, which symmetry forbids in the "
-        "paper, is the largest part once order 0 is learnt; it is learnt before order 2, and then the same plateau on "
-        f"the fourth order follows. Mean times at which the fourth order is half of what it was there: {told}. "
+        "paper, is the largest part once order 0 is learned; it is learned before order 2, and then the same plateau "
+        f"on the fourth order follows. Mean times at which the fourth order is half of what it was there: {told}. "
         "Regressing the linear part away first leaves half of the paper's teacher: the paper's own run shows it."
     )
 

@@ -1,4 +1,4 @@
-"""Is over-parametrisation needed? Networks of ever fewer units a direction, with the population gradient."""
+"""Is over-parametrisation needed? Networks of ever fewer units per direction, with the population gradient."""
 
 import numpy as np
 import xarray as xr
@@ -58,9 +58,9 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     )
     panels = (
         Panel("loss", TIME, "d L, median", tuple(curves), marks=(Mark("found", level=FOUND),), yscale="log"),
-        Panel(f"d L < {FOUND:g} at time {end:g}", "units a direction m/d", "part of the seeds", (chance,),
+        Panel(f"d L < {FOUND:g} at time {end:g}", "units per direction m/d", "part of the seeds", (chance,),
               xscale="log", ylim=(-0.05, 1.25)),
-        Panel("directions with a unit on them", "units a direction m/d", f"number of {dim}",
+        Panel("directions with a unit on them", "units per direction m/d", f"number of {dim}",
               (barred(ratio, dataset["covered"], colour=0),),
               xscale="log", ylim=(0.0, 1.25 * dim)),
     )  # fmt: skip

@@ -35,7 +35,7 @@ def _active(dataset: xr.Dataset) -> Panel:
         band(dataset["level"], dataset["level_active"], "active experts", colour=0),
         band(dataset["level"], dataset["level_idle"], "samples without one", colour=1, right=True),
     )
-    return Panel("active experts a sample", LEVEL, f"number of {dataset.attrs['experts']}", series,
+    return Panel("active experts per sample", LEVEL, f"number of {dataset.attrs['experts']}", series,
                  ylim=(0.0, 1.25 * dataset.attrs["experts"]), right_label="part of the samples")  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def _both(dataset: xr.Dataset) -> Panel:
         line(mean["level_active"].values[order], mean["level_error"].values[order], "threshold, by level", colour=0),
         band(dataset["k"], dataset["k_error"], "fixed k", colour=2, kind="points"),
     )
-    return Panel("adaptive and fixed", "active experts a sample", "mean absolute error", series, ylim=(0.0, 1.05))
+    return Panel("adaptive and fixed", "active experts per sample", "mean absolute error", series, ylim=(0.0, 1.05))
 
 
 def best(dataset: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:

@@ -3,7 +3,7 @@
 import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line
-from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learnt
+from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -12,7 +12,7 @@ COUNT = "clusters C"
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
     """Routers by the number of clusters in expectation; in full size also SGD for one number (`sgd_...`)."""
-    return flown(size) if size == "quick" else with_sgd(flown(size), learnt())
+    return flown(size) if size == "quick" else with_sgd(flown(size), learned())
 
 
 def with_sgd(data: xr.Dataset, sgd: xr.Dataset) -> xr.Dataset:
@@ -26,7 +26,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     panels = [
         _part(dataset, "sharp", "experts that see one cluster", "part of the experts"),
         _part(dataset, "pure", "purity of what experts see", "part of the samples"),
-        _part(dataset, "active", "active experts a sample", "number"),
+        _part(dataset, "active", "active experts per sample", "number"),
     ]
     caption = _caption(dataset)
     if "sgd_error" in dataset:

@@ -78,7 +78,7 @@ def _caption(dataset: xr.Dataset) -> str:
     ratio = ", ".join(f"{float(numbers['signal'].sel(batch=n)):.2g} ({named(n)})" for n in batches if n)
     growth = float(dataset["size"].isel(time=-1).mean("seed") / dataset["size"].isel(time=0).mean("seed"))
     return (
-        f"d = {about['dim']}, M = {about['experts']}, {about['explore_width']} neurons an expert, "
+        f"d = {about['dim']}, M = {about['experts']}, {about['explore_width']} neurons per expert, "
         f"{dataset.sizes['seed']} seeds (median, {BAND}). One router step from zero at every record, in expectation or "
         "on n samples. Aim: the probability that an expert sees the cluster that it knows more of than others do, less "
         f"that of the other; 0 by chance. {aims[0].upper()}{aims[1:]}. Sharpness alone says little: before any "

@@ -77,7 +77,7 @@ def _caption(dataset: xr.Dataset) -> str:
         f"first, {at['fit']:.2f} if those go first that cost the fit least, {at['random']:.2f} at random and "
         f"{at['best']:.2f} with the best set. Experts of one cluster know the same tasks, but their neurons' biases "
         "differ, and the second layer uses them all; and likeness spares the odd ones out, which may be odd because "
-        "they learnt little."
+        "they learned little."
     )
 
 

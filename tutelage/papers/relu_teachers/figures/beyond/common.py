@@ -68,7 +68,7 @@ def last(data: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def each_seed(x: xr.DataArray, values: xr.DataArray, label: str, colour: int, most: int = 16) -> list[Series]:
-    """One faint line a seed, the first of them labelled."""
+    """One faint line per seed, the first of them labelled."""
     rows = values.transpose("seed", "time").values[:most]
     return [line(x.values, row, "" if i else label, colour=colour, faint=bool(i)) for i, row in enumerate(rows)]
 

@@ -96,7 +96,7 @@ def _losses(data: xr.Dataset, students: int) -> Panel:
         f"{students} student{'s' if students > 1 else ''}, {TEACHERS} teachers",
         "time",
         f"loss - {lowest:.5f}",
-        tuple(each_seed(data["time"], above, "one line a seed", students - 1)),
+        tuple(each_seed(data["time"], above, "one line per seed", students - 1)),
         marks=tuple(Mark(f"{n}: + {value:.5f}", level=float(value)) for n, value in higher.items()),
         xscale="log",
         yscale="log",

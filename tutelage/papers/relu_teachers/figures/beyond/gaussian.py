@@ -111,7 +111,7 @@ def sheet(tree: xr.DataTree) -> Sheet:
             f"loss, sigma = {SCALES[-1]:g}",
             "time",
             "population loss",
-            tuple(each_seed(escape["time"], smallest["loss"], "one line a seed", 0)),
+            tuple(each_seed(escape["time"], smallest["loss"], "one line per seed", 0)),
             marks=(Mark(f"plateau {plateau.loss:.4f}", level=plateau.loss),),
             yscale="log",
             xlim=(0, 5),

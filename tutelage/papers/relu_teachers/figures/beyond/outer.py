@@ -41,9 +41,9 @@ def _traces(data: xr.Dataset) -> xr.Dataset:
 
 
 def predicted_rates() -> dict[str, float]:
-    """c of loss = (c s)^-3 at the balanced minimum, with outer weights fixed and learnt.
+    """c of loss = (c s)^-3 at the balanced minimum, with outer weights fixed and learned.
 
-    A learnt unit moves its product a_i w_i across the teacher a_i^2 times as fast. At the end a_i |w_i| = k/m, and
+    A learned unit moves its product a_i w_i across the teacher a_i^2 times as fast. At the end a_i |w_i| = k/m, and
     a_i^2 = 1 + |w_i|^2 because |w_i|^2 - a_i^2 is conserved.
     """
     copies = STUDENTS // TEACHERS

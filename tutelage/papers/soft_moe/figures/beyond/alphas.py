@@ -20,7 +20,7 @@ from tutelage.papers.soft_moe.races import Race, Start
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 LIGHTEST, HEAVIEST = 0.6, 1.6
-DIM: dict[str, int] = {"fixed": 10**5, "learnt": 10**3}
+DIM: dict[str, int] = {"fixed": 10**5, "learned": 10**3}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 24}
 UNTIL: dict[Size, float] = {"quick": 1000.0, "full": 3000.0}  # of the runs whose output weights learn
 RECORDS = 60
@@ -32,8 +32,8 @@ def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     chosen = changed(settings, alphas=weights, init="orthonormal", until=None)
     seeds = SEEDS[size]
     fixed = _fixed(changed(chosen, dim=DIM["fixed"]), seeds)
-    learnt = _learnt(changed(chosen, dim=DIM["learnt"], trains="all"), seeds, UNTIL[size])
-    return xr.DataTree.from_dict({"fixed": fixed, "learnt": learnt})
+    learned = _learned(changed(chosen, dim=DIM["learned"], trains="all"), seeds, UNTIL[size])
+    return xr.DataTree.from_dict({"fixed": fixed, "learned": learned})
 
 
 def _fixed(settings: SoftMoeSettings, seeds: int) -> xr.Dataset:
@@ -75,7 +75,7 @@ def slow_times(start: Start, settings: SoftMoeSettings) -> np.ndarray:
     return 1 / ((2 * p - 2) * force * moved ** (2 * p - 2))
 
 
-def _learnt(settings: SoftMoeSettings, seeds: int, until: float) -> xr.Dataset:
+def _learned(settings: SoftMoeSettings, seeds: int, until: float) -> xr.Dataset:
     expected = np.array([slow_times(start, settings).min(0) for start in starts(settings, seeds)])
     times = np.concatenate([[0.0], np.geomspace(0.05, until, RECORDS)])
     run = flows(settings, seeds, until, times)
@@ -91,9 +91,9 @@ def _learnt(settings: SoftMoeSettings, seeds: int, until: float) -> xr.Dataset:
     )
 
 
-def grown(learnt: xr.Dataset, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def grown(learned: xr.Dataset, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Output weights that are large in the end, and how far their sizes are from the nearest teacher's weight."""
-    last = learnt["second"].isel(time=-1).values
+    last = learned["second"].isel(time=-1).values
     large = last[np.abs(last) > alphas.min() / 2]
     return large, np.abs(np.abs(large)[:, None] - alphas).min(1)
 
@@ -109,7 +109,7 @@ def in_order(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 
 def sheet(tree: xr.DataTree) -> Sheet:
-    fixed, learnt = tree["fixed"].to_dataset(), tree["learnt"].to_dataset()
+    fixed, learned = tree["fixed"].to_dataset(), tree["learned"].to_dataset()
     panels = (
         Panel(
             "output weights fixed at 1",
@@ -123,23 +123,23 @@ def sheet(tree: xr.DataTree) -> Sheet:
             "output weights that learn: seed 0",
             "time",
             "|a_i|",
-            tuple(_weights(learnt)),
+            tuple(_weights(learned)),
             marks=tuple(Mark("", level=float(a)) for a in fixed["alpha"].values),
             xscale="log",
             yscale="log",
             ylim=(1e-5, 3),
-            note="One line a student; dashed levels are the weights alpha_j of the teachers.",
+            note="One line per student; dashed levels are the weights alpha_j of the teachers.",
         ),
         Panel(
             "output weights that learn",
             "predicted time",
             "time at which the teacher is recovered",
-            (*_points(learnt, fixed["alpha"].values), diagonal(learnt["observed"])),
+            (*_points(learned, fixed["alpha"].values), diagonal(learned["observed"])),
             xscale="log",
             yscale="log",
         ),
     )
-    return Sheet("Beyond the paper: teachers of unequal weight", panels, columns=3, caption=_caption(fixed, learnt))
+    return Sheet("Beyond the paper: teachers of unequal weight", panels, columns=3, caption=_caption(fixed, learned))
 
 
 def _points(data: xr.Dataset, alphas: np.ndarray) -> list[Series]:
@@ -149,29 +149,29 @@ def _points(data: xr.Dataset, alphas: np.ndarray) -> list[Series]:
     ]
 
 
-def _weights(learnt: xr.Dataset) -> list[Series]:
-    time, rows = learnt["time"].values[1:], np.abs(learnt["second"].isel(seed=0).values[1:])
+def _weights(learned: xr.Dataset) -> list[Series]:
+    time, rows = learned["time"].values[1:], np.abs(learned["second"].isel(seed=0).values[1:])
     used = [i for i in np.argsort(-rows[-1]) if rows[-1, i] > 1e-5]
     return [line(time, rows[:, i], colour=n % 6) for n, i in enumerate(used[:10])]
 
 
-def _caption(fixed: xr.Dataset, learnt: xr.Dataset) -> str:
+def _caption(fixed: xr.Dataset, learned: xr.Dataset) -> str:
     predicted, observed = fixed["predicted"].values, fixed["observed"].values
     seeds, good = len(observed), in_order(predicted, observed)
     plain = in_order(fixed["plain"].values, observed)
     interval = binomial_interval(int(good.sum()), seeds)
     off = np.nanmax(np.abs(observed / predicted - 1))
-    slow = learnt["observed"].values / learnt["predicted"].values
-    first = earliest(learnt["observed"]) / earliest(learnt["predicted"])
-    met = np.isfinite(learnt["observed"].values)
-    end = float(learnt["time"][-1])
-    large, gap = grown(learnt, fixed["alpha"].values)
+    slow = learned["observed"].values / learned["predicted"].values
+    first = earliest(learned["observed"]) / earliest(learned["predicted"])
+    met = np.isfinite(learned["observed"].values)
+    end = float(learned["time"][-1])
+    large, gap = grown(learned, fixed["alpha"].values)
     return (
         f"{seeds} orthonormal starts. Fixed output weights, d = {DIM['fixed']}: {int(np.isfinite(observed).sum())} of "
         f"{observed.size} teachers recovered, {int(fixed['same'].sum())} by the predicted student, times within "
         f"{100 * off:.1f} % of the prediction; the order is the predicted one in {int(good.sum())} of {seeds} seeds "
         f"(99 % interval {interval.low:.2f} to {interval.high:.2f}), and that of equal weights in {int(plain.sum())}. "
-        f"Output weights that learn, d = {DIM['learnt']}: {int(met.sum())} of {met.size} recovered by time {end:g}, "
+        f"Output weights that learn, d = {DIM['learned']}: {int(met.sum())} of {met.size} recovered by time {end:g}, "
         f"times over predicted ones {np.nanmedian(slow):.2f} in the median ({np.nanmin(slow):.2f} to "
         f"{np.nanmax(slow):.2f}), of each seed's first {np.median(first):.2f}. In the end {len(large)} output "
         f"weights are large, {int(np.sum(large < 0))} of them negative; {int(np.sum(gap < 0.01))} are within 0.01 of a "

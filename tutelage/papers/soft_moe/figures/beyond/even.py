@@ -1,4 +1,4 @@
-"""Experts of even degree: students push each other apart, none cancel, and a teacher is learnt with either sign."""
+"""Experts of even degree: students push each other apart, none cancel, and a teacher is learned with either sign."""
 
 import numpy as np
 import xarray as xr

@@ -121,7 +121,7 @@ def _label(name: str) -> str:
 
 
 def _style(name: str, names: list[str]) -> dict[str, Any]:
-    """One colour a row; the flow, and a row that repeats another one's eta/B with another step, are dashed."""
+    """One colour per row; the flow, and a row that repeats another one's eta/B with another step, are dashed."""
     number = names.index(name)
     ratios = [float(n.split(", ")[1]) / int(n.split(", ")[0]) for n in names[1 : number + 1]]
     again = len(ratios) > 1 and bool(np.isclose(ratios[-1], ratios[:-1], rtol=1e-9).any())

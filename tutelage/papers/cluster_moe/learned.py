@@ -1,4 +1,4 @@
-"""What neurons and the router have learnt, read off the Dataset of a run."""
+"""What neurons and the router have learned, read off the Dataset of a run."""
 
 import numpy as np
 import xarray as xr
@@ -16,7 +16,7 @@ def tasks(data: xr.Dataset) -> list[str]:
 
 
 def exceeding(data: xr.Dataset, exponent: int) -> xr.DataArray:
-    """Figure 1(a): how many neurons of an expert (seed, row, expert) have learnt something about a task in Phase I.
+    """Figure 1(a): how many neurons of an expert (seed, row, expert) have learned something about a task in Phase I.
 
     These are the neurons with a larger overlap with it than the expert's best had with any local task at the start:
     the caption's threshold, which makes sense there only. For an even k overlaps count by their size.
