@@ -132,8 +132,8 @@ def test_heavy_tools_stay_in_their_places(path):
         ("from tutelage import papers", "oracle"),
         ("from tutelage import Problem", "dynamics"),
         ("import tutelage", "oracle"),
-        ("from ..dynamics import run", "oracle"),
-        ("from ..dynamics.run import Loop", "oracle"),
+        ("from ..dynamics import loop", "oracle"),
+        ("from ..dynamics.driver import Loop", "oracle"),
     ],
 )
 def test_a_wrong_import_is_seen(source, own):

@@ -30,7 +30,7 @@ def gentle_signals(*, patient: bool = False) -> Iterator[None]:
     `patient`: however many come, for a worker whose parent decides.
     """
 
-    def asked(number: int, frame: Any) -> None:
+    def stop(number: int, frame: Any) -> None:
         if _ASKED.is_set() and number == signal.SIGINT and not patient:
             raise KeyboardInterrupt
         _ASKED.set()
@@ -38,7 +38,7 @@ def gentle_signals(*, patient: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals belong to the main thread
         return
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

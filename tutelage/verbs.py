@@ -129,7 +129,9 @@ def ask(
 
     def finished(run: Run) -> Run:
         run = finish(run) if finish else run
-        return run.said(certificate=(certifier or certified)(run)) if certify and run.certificate is None else run
+        return (
+            run.with_findings(certificate=(certifier or certified)(run)) if certify and run.certificate is None else run
+        )
 
     progress = progress or tell  # whoever listens to this process hears of it
     place = current_store() if store is None else store if isinstance(store, Store) else Store(store)
@@ -137,7 +139,9 @@ def ask(
         return finished(perform(asked, progress=progress, checkpoint=checkpoint_at(checkpoint)))
     done = place.fetch(asked, progress=progress, told=told, fresh=fresh, finish=finished)
     # A run with its weights may have been asked for before without a certificate.
-    return done.said(certificate=(certifier or certified)(done)) if certify and done.certificate is None else done
+    return (
+        done.with_findings(certificate=(certifier or certified)(done)) if certify and done.certificate is None else done
+    )
 
 
 def descend(

@@ -71,7 +71,7 @@ def test_a_stopped_run_goes_on_where_it_was_and_ends_the_same(stopped, whole, mo
     advance = Loop.advance
     monkeypatch.setattr(Loop, "advance", lambda loop: (done.append(loop.position), advance(loop)))
     said = []
-    assert same(descend(checkpoint=Checkpoint(stopped, said=said.append)), whole)
+    assert same(descend(checkpoint=Checkpoint(stopped, log=said.append)), whole)
     assert done[0] == 37 and said == ["goes on from run.npz"]
 
 
@@ -139,7 +139,7 @@ def test_a_full_disk_stops_the_writing_and_not_the_run(tmp_path, whole, monkeypa
     with pytest.warns(
         UserWarning, match="No checkpoint was written .No space left on device.; the run goes on"
     ) as told:
-        done = descend(checkpoint=Checkpoint(tmp_path / "run.npz", every=0.0, said=said.append))
+        done = descend(checkpoint=Checkpoint(tmp_path / "run.npz", every=0.0, log=said.append))
     assert same(done, whole) and len(told) == 1  # once, not for every chunk
     assert said == ["no checkpoint: No space left on device"] and list(tmp_path.iterdir()) == []
 

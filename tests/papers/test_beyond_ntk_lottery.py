@@ -274,12 +274,12 @@ def kinds_by_chance(monkeypatch):
 
 
 def every_kind(name):
-    def plant(monkeypatch, honest=races.told):
+    def plant(monkeypatch, honest=races.by_direction_equation):
         def told(dim, count):
             start, kind, hits = honest(dim, count)
             return start, np.full_like(kind, lottery.KINDS.index(name)), hits
 
-        monkeypatch.setattr(races, "told", told)
+        monkeypatch.setattr(races, "by_direction_equation", told)
 
     return plant
 

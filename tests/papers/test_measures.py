@@ -15,7 +15,7 @@ from tutelage.papers.both_layers import laws
 from tutelage.papers.both_layers.sweeps import success_chance
 from tutelage.papers.relu_teachers.lasting import crowding, plateau_time, turning
 from tutelage.papers.relu_teachers.plateau import Plateau
-from tutelage.papers.soft_moe import foretold
+from tutelage.papers.soft_moe import predictions
 from tutelage.trajectory.measures import needed
 
 MOE, BOTH, RELU = tt.papers.soft_moe, tt.papers.both_layers, tt.papers.relu_teachers
@@ -130,7 +130,7 @@ def test_the_first_recovery_takes_a_time_of_order_sqrt_dim(sweep):
 
 def test_the_time_foretold_is_that_of_the_runs(sweep):
     law = MOE.measure("recovery_time").law(MOE.configure(SMALL | {"dim": 10**7}))
-    own = foretold.times(MOE.configure(SMALL | {"dim": 10**7})).min(1)
+    own = predictions.times(MOE.configure(SMALL | {"dim": 10**7})).min(1)
     measured = MOE.measure("recovery_time").measured(sweep[10**7]).values
     # Start by start, since both are of seeds 0 to 5: the leading order, right to 1/sqrt(dim) times some tens.
     np.testing.assert_allclose(measured, own[:6], rtol=0.02)
@@ -139,17 +139,21 @@ def test_the_time_foretold_is_that_of_the_runs(sweep):
 
 def test_orthonormal_starts_fail_only_by_the_clock():
     endless = MOE.configure(SMALL | {"dim": 10**6, "until": 1e12})
-    assert foretold.recovered_law(MOE.configure(SMALL | {"dim": 10**6})) < 2
+    assert predictions.recovered_law(MOE.configure(SMALL | {"dim": 10**6})) < 2
     # A teacher from which all four students point away (chance 2^-4) is not found, nor one whose only student is taken.
-    assert 1.7 < foretold.recovered_law(endless) < 2
-    assert 0.7 < foretold.success_law(endless) < 1
+    assert 1.7 < predictions.recovered_law(endless) < 2
+    assert 0.7 < predictions.success_law(endless) < 1
 
 
 def test_pairs_that_cancel_have_a_law_only_while_they_last():
     small, large = (MOE.configure({"students": 4, "teachers": 2, "dim": dim}) for dim in (10**3, 10**6))
-    assert math.isnan(foretold.recovered_law(small)) and math.isnan(foretold.success_law(small))
-    assert 0 < foretold.recovered_law(large) < foretold.recovered_law(large.model_copy(update={"init": "orthonormal"}))
-    assert math.isnan(foretold.recovery_law(large.model_copy(update={"degree": 2})))
+    assert math.isnan(predictions.recovered_law(small)) and math.isnan(predictions.success_law(small))
+    assert (
+        0
+        < predictions.recovered_law(large)
+        < predictions.recovered_law(large.model_copy(update={"init": "orthonormal"}))
+    )
+    assert math.isnan(predictions.recovery_law(large.model_copy(update={"degree": 2})))
 
 
 # both_layers

@@ -66,7 +66,7 @@ def record(settings: TinySettings, dynamics: str) -> tt.Record:
 
 def complete(run: tt.Run, settings: TinySettings) -> tt.Run:
     """Facts for the summary; one of them is no number."""
-    return run.said(facts={"dim": settings.dim, "dynamics": run.asked.about["dynamics"], "worst": np.nan})
+    return run.with_findings(facts={"dim": settings.dim, "dynamics": run.asked.about["dynamics"], "worst": np.nan})
 
 
 RECIPE = Recipe("tiny", TinySettings, problem, plan, record=record, complete=complete)

@@ -29,7 +29,7 @@ def said(run):
     """The same run with phases of two seeds and a certificate."""
     phases = (Phase("early <a>", 0.0, 1.5, seed=0), Phase("late", 1.5, 3.0, seed=0), Phase("other", 0.0, 3.0, seed=1))
     certificate = Certificate((Check("loss", "sampling", 0.25, 0.25, 0.0, 1e-3),))
-    return run.said(phases=phases, certificate=certificate)
+    return run.with_findings(phases=phases, certificate=certificate)
 
 
 def test_a_run_draws_its_overview(run):

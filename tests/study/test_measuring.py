@@ -11,7 +11,7 @@ import tutelage as tt
 from tutelage import papers
 from tutelage._errors import BadInput
 from tutelage._identity import identity
-from tutelage.study.measuring import asked
+from tutelage.study.measuring import measurements
 
 PAPER = papers.get("both_layers")
 FACTOR = 1
@@ -23,7 +23,7 @@ def spread(run):
 
 
 def names(wanted):
-    return [each.name for each in asked(PAPER, wanted)]
+    return [each.name for each in measurements(PAPER, wanted)]
 
 
 def test_names_may_be_texts_with_commas_measures_or_functions():
@@ -34,7 +34,7 @@ def test_names_may_be_texts_with_commas_measures_or_functions():
 
 
 def test_a_function_is_described_by_its_first_line():
-    (found,) = asked(PAPER, spread)
+    (found,) = measurements(PAPER, spread)
     assert found.measure(PAPER).long_name == "Spread of the norms, in words."
 
 
@@ -52,21 +52,21 @@ def test_a_function_is_described_by_its_first_line():
 )
 def test_what_cannot_be_measured_is_one_sentence(wanted, words):
     with pytest.raises(BadInput, match=words):
-        asked(PAPER, wanted)
+        measurements(PAPER, wanted)
 
 
 def test_a_function_of_a_file(tmp_path):
     file = tmp_path / "own.py"
     file.write_text("K = 2\ndef twice(run):\n    return K * run.last('loss')\n")
-    (found,) = asked(PAPER, f"{file}:twice")
+    (found,) = measurements(PAPER, f"{file}:twice")
     run = tt.papers.both_layers(steps=50).descend(seeds=2)
     assert (found.measure(PAPER).measured(run).values == 2 * run.last("loss").values).all()
     with pytest.raises(BadInput, match="no function thrice"):
-        asked(PAPER, f"{file}:thrice")
+        measurements(PAPER, f"{file}:thrice")
     file.write_text("# a comment\n\nK = 2\n\ndef twice(run):\n    return K * run.last('loss')  # and another\n")
-    assert asked(PAPER, f"{file}:twice")[0].key == found.key
+    assert measurements(PAPER, f"{file}:twice")[0].key == found.key
     file.write_text("K = 3\ndef twice(run):\n    return K * run.last('loss')\n")
-    assert asked(PAPER, f"{file}:twice")[0].key != found.key
+    assert measurements(PAPER, f"{file}:twice")[0].key != found.key
 
 
 def quantile(part):

@@ -31,7 +31,7 @@ def slowly(loop):
     time.sleep(0.1)
 
 Loop.advance = slowly
-fetching.Checkpoint = lambda path, said: Checkpoint(path, every=0.0, said=said)
+fetching.Checkpoint = lambda path, log: Checkpoint(path, every=0.0, log=log)
 cli.main()
 """
 
@@ -151,7 +151,7 @@ import tutelage as tt
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.store import fetching
 
-real, fetching.Checkpoint = fetching.{moment}, lambda path, said: Checkpoint(path, every=0.0, said=said)
+real, fetching.Checkpoint = fetching.{moment}, lambda path, log: Checkpoint(path, every=0.0, log=log)
 
 def half(*args):
     real(*args)

@@ -474,7 +474,7 @@ def no_room(*_, **__):
 @pytest.fixture
 def checkpoints_at_once(monkeypatch):
     """Every run is long."""
-    monkeypatch.setattr(fetching, "Checkpoint", lambda path, said: Checkpoint(path, every=0, said=said))
+    monkeypatch.setattr(fetching, "Checkpoint", lambda path, log: Checkpoint(path, every=0, log=log))
 
 
 @pytest.mark.parametrize("where", ["write_json", "packed"])
@@ -500,7 +500,7 @@ from tutelage._errors import BadInput
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.store import fetching
 
-fetching.Checkpoint = lambda path, said: Checkpoint(path, every=0, said=said)
+fetching.Checkpoint = lambda path, log: Checkpoint(path, every=0, log=log)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is then an error, as on a full disk
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:

@@ -22,7 +22,7 @@ from tutelage.papers.paper import Paper
 from tutelage.store.fetching import differences
 from tutelage.study import cells, workers
 from tutelage.study.cells import VERDICTS, Cell
-from tutelage.study.measuring import asked
+from tutelage.study.measuring import measurements
 from tutelage.study.sweep import Sweep, _Work
 from tutelage.trajectory.findings import Checked, Finding, Table, Verdict
 
@@ -128,7 +128,7 @@ def test_a_claim_whose_id_begins_that_of_another(monkeypatch):
     paper = tt.papers.both_layers
     twice = replace(paper, claims=(CLAIM, replace(CLAIM, id="BL01:again")))
     monkeypatch.setattr(cells.papers, "get", lambda name: twice)
-    cell = Cell("both_layers", BASE.settings.model_dump(), "descent", (0, 1), asked(twice, "claim:BL01"), "")
+    cell = Cell("both_layers", BASE.settings.model_dump(), "descent", (0, 1), measurements(twice, "claim:BL01"), "")
     assert list(cells.compute(cell)["measures"]) == ["claim:BL01"]
 
 

@@ -69,12 +69,12 @@ class Checkpoint:
     """The file in which a run in progress is kept.
 
     It is written at most every `every` seconds, and so that it costs less than a tenth of the time of the run. A full
-    disk stops the writing and not the run. `said` is told what happens, one line at a time.
+    disk stops the writing and not the run. `log` gets a line for everything that happens.
     """
 
-    def __init__(self, path: str | Path, *, every: float = 2.0, said: Callable[[str], None] | None = None):
+    def __init__(self, path: str | Path, *, every: float = 2.0, log: Callable[[str], None] | None = None):
         self.path, self.every = Path(path), every
-        self._said = said or (lambda line: None)
+        self._log = log or (lambda line: None)
         self._due = time.monotonic() + every
         self._written = self._failed = False
 
@@ -84,7 +84,7 @@ class Checkpoint:
             return False
         kept.restore(self.path)
         self._written = True
-        self._said(f"goes on from {self.path.name}")
+        self._log(f"goes on from {self.path.name}")
         return True
 
     def between(self, kept: Kept) -> None:
@@ -105,7 +105,7 @@ class Checkpoint:
         except OSError as error:
             if not self._failed:
                 warnings.warn(f"No checkpoint was written ({error.strerror}); the run goes on.", stacklevel=2)
-                self._said(f"no checkpoint: {error.strerror}")
+                self._log(f"no checkpoint: {error.strerror}")
             self._failed = True
         now = time.monotonic()
         self._due = now + max(self.every, 10 * (now - began))

@@ -46,7 +46,7 @@ class State(eqx.Module):
     crossed: tuple[Array, ...] = ()
 
 
-class Scene(NamedTuple):
+class Context(NamedTuple):
     """What stays fixed during a run, for one seed."""
 
     oracle: AbstractOracle
@@ -61,12 +61,12 @@ def _event_values(events: tuple[Event, ...], view: Snapshot) -> Float[Array, " e
     return jnp.stack([jnp.asarray(event.when(view), float) for event in events]) if events else jnp.zeros(0)
 
 
-def _ends(move: AbstractStep, crossings: tuple[Crossings, ...], scene: Scene, moment: Moment) -> list[End]:
+def _ends(move: AbstractStep, crossings: tuple[Crossings, ...], context: Context, moment: Moment) -> list[End]:
     """The watched arrays at a moment, with their rates of change if the step has a velocity."""
-    velocity = move.velocity(scene.oracle, moment)
+    velocity = move.velocity(context.oracle, moment)
     ends = []
     for crossing in crossings:
-        values = lambda w, c=crossing: jnp.asarray(c.values(scene.view(w)), float)  # noqa: E731
+        values = lambda w, c=crossing: jnp.asarray(c.values(context.view(w)), float)  # noqa: E731
         if velocity is None:
             ends.append(End(moment.clock, values(moment.weights), None))
         else:
@@ -74,14 +74,15 @@ def _ends(move: AbstractStep, crossings: tuple[Crossings, ...], scene: Scene, mo
     return ends
 
 
-def _begin(move: AbstractStep, watched: Watched, scene: Scene, key: UInt64[Array, ""]) -> State:
+def _begin(move: AbstractStep, watched: Watched, context: Context, key: UInt64[Array, ""]) -> State:
     events, crossings = watched
-    moment = move.seeded(move.begin(scene.oracle, scene.start), key)
-    fired = _event_values(events, scene.view(scene.start)) >= 0
+    moment = move.seeded(move.begin(context.oracle, context.start), key)
+    fired = _event_values(events, context.view(context.start)) >= 0
     before = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(events), 0), moment)
-    reason = jnp.where(finite(scene.start), StopReason.RUNNING, StopReason.NONFINITE)
+    reason = jnp.where(finite(context.start), StopReason.RUNNING, StopReason.NONFINITE)
     crossed = tuple(
-        jnp.where(end.values >= 0, 0.0, jnp.nan) for end in (_ends(move, crossings, scene, moment) if crossings else ())
+        jnp.where(end.values >= 0, 0.0, jnp.nan)
+        for end in (_ends(move, crossings, context, moment) if crossings else ())
     )
     state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
     # Strong types throughout, so that the first chunk and the later ones share one compilation.
@@ -91,20 +92,20 @@ def _begin(move: AbstractStep, watched: Watched, scene: Scene, key: UInt64[Array
 def _step(
     move: AbstractStep,
     watched: Watched,
-    scene: Scene,
+    context: Context,
     limit: Float[Array, ""],
     cap: Int[Array, ""],
     state: State,
 ) -> State:
     (events, crossings), old = watched, state.moment
-    new, moved, stuck = move.step(scene.oracle, old, limit)
+    new, moved, stuck = move.step(context.oracle, old, limit)
     sound = finite(new.weights) & ~stuck
     moment = jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, old)
     reason = jnp.where(sound, state.reason, StopReason.NONFINITE)
     steps = state.steps + 1
     fired, before, after = state.fired, state.before, state.after
     if events:
-        happened = ~fired & moved & sound & (_event_values(events, scene.view(moment.weights)) >= 0)
+        happened = ~fired & moved & sound & (_event_values(events, context.view(moment.weights)) >= 0)
         before = jax.tree.map(lambda kept, now: jnp.where(_like(happened, kept), now, kept), before, old)
         after = jnp.where(happened, moment.clock, after)
         fired = fired | happened
@@ -113,7 +114,7 @@ def _step(
     reason = jnp.where((steps >= cap) & (reason == StopReason.RUNNING), StopReason.CAP, reason)
     crossed = state.crossed
     if crossings:
-        olds, news = (_ends(move, crossings, scene, at) for at in (old, moment))
+        olds, news = (_ends(move, crossings, context, at) for at in (old, moment))
         crossed = tuple(cross(*each, moment.time) for each in zip(crossed, olds, news, strict=True))
     return State(moment, steps, reason, fired, before, after, crossed)
 
@@ -123,9 +124,9 @@ def _like(mask: Bool[Array, " event"], leaf: Array) -> Array:
 
 
 def _record(
-    observables: Observables, scene: Scene, limits: Limits, limit: Float[Array, ""], state: State
+    observables: Observables, context: Context, limits: Limits, limit: Float[Array, ""], state: State
 ) -> tuple[State, Row]:
-    view = scene.view(state.moment.weights)
+    view = context.view(state.moment.weights)
     running = state.reason == StopReason.RUNNING
     row = {name: jnp.asarray(fn(view)) for name, fn in observables}
     lost, done, strained = _judged(limits, view)
@@ -164,7 +165,7 @@ def prepare(
     """The state of all seeds before the first step."""
 
     def one(oracle: AbstractOracle, start: PyTree, key: UInt64[Array, ""]) -> State:
-        return _begin(move, fixed.watched, Scene(oracle, fixed.teacher, start), key)
+        return _begin(move, fixed.watched, Context(oracle, fixed.teacher, start), key)
 
     return each_seed(one, oracle, fixed.batched, start, keys)
 
@@ -181,16 +182,16 @@ def advance(
     """One chunk for all seeds: to each of `stops` in turn, recording there."""
 
     def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Row]:
-        scene = Scene(oracle, fixed.teacher, start)
+        context = Context(oracle, fixed.teacher, start)
 
         def to_stop(state: State, stop: Float[Array, ""]) -> tuple[State, Row]:
             def going(s: State) -> Bool[Array, ""]:
                 return (s.reason == StopReason.RUNNING) & (s.moment.clock < stop)
 
             def once(s: State) -> State:
-                return _step(move, fixed.watched, scene, stop, fixed.limits.steps, s)
+                return _step(move, fixed.watched, context, stop, fixed.limits.steps, s)
 
-            return _record(fixed.observables, scene, fixed.limits, stop, jax.lax.while_loop(going, once, state))
+            return _record(fixed.observables, context, fixed.limits, stop, jax.lax.while_loop(going, once, state))
 
         return jax.lax.scan(to_stop, state, stops)
 
@@ -204,11 +205,11 @@ def note(
     """Record all seeds where they are."""
 
     def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Row]:
-        scene = Scene(oracle, fixed.teacher, start)
+        context = Context(oracle, fixed.teacher, start)
         going = state.reason == StopReason.RUNNING
         sound = finite(state.moment.weights)
         reason = jnp.where(going & ~sound, StopReason.NONFINITE, state.reason)
-        return _record(fixed.observables, scene, fixed.limits, stop, eqx.tree_at(lambda s: s.reason, state, reason))
+        return _record(fixed.observables, context, fixed.limits, stop, eqx.tree_at(lambda s: s.reason, state, reason))
 
     return each_seed(one, oracle, fixed.batched, start, state)
 
@@ -219,13 +220,13 @@ def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTr
     events = fixed.watched[0]
 
     def one(oracle: AbstractOracle, start: PyTree, state: State) -> Moment:
-        scene = Scene(oracle, fixed.teacher, start)
+        context = Context(oracle, fixed.teacher, start)
 
         def find(index: Int[Array, ""], before: Moment, after: Float[Array, ""]) -> Moment:
             def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
                 middle = 0.5 * (ends[0] + ends[1])
                 seen = move.within(oracle, before, middle)
-                passed = _event_values(events, scene.view(seen.weights))[index] >= 0
+                passed = _event_values(events, context.view(seen.weights))[index] >= 0
                 return jnp.where(passed, ends[0], middle), jnp.where(passed, middle, ends[1])
 
             _, high = jax.lax.fori_loop(0, 52, halve, (before.clock, after))
@@ -243,7 +244,7 @@ def crossed_by(
     """Times of crossings up to a moment inside the last step: what was crossed later in it has not happened."""
 
     def one(oracle: AbstractOracle, start: PyTree, moment: Moment, crossed: tuple[Array, ...]) -> tuple[Array, ...]:
-        view = Scene(oracle, fixed.teacher, start).view(moment.weights)
+        view = Context(oracle, fixed.teacher, start).view(moment.weights)
         values = [jnp.asarray(crossing.values(view), float) for crossing in fixed.watched[1]]
         there = [jnp.where(value >= 0, moment.time, jnp.nan) for value in values]
         return tuple(jnp.where(t <= moment.time, t, now) for t, now in zip(crossed, there, strict=True))

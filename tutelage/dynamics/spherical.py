@@ -68,7 +68,7 @@ class Learner(eqx.Module):
             raise BadInput("Learner: a router needs theta, and theta a router; give both or neither.")
 
 
-class Dealt(NamedTuple):
+class GatedSamples(NamedTuple):
     """A segment of the stream: samples, and a gate for each expert (0 if it does not see the sample)."""
 
     samples: Samples
@@ -76,17 +76,17 @@ class Dealt(NamedTuple):
 
 
 @eqx.filter_jit
-def _deal(learner: Learner, start: Array, stop: Array) -> Dealt:
+def _gated_samples(learner: Learner, start: Array, stop: Array) -> GatedSamples:
     """The segment that begins with sample `start`; samples from `stop` on are seen by nobody."""
     samples = learner.stream.samples(start, SEGMENT)
     experts, dtype = len(learner.first), samples.labels.dtype
     within = (jnp.asarray(start) + jnp.arange(SEGMENT) < stop).astype(dtype)
     if learner.router is None or learner.theta is None:
-        return Dealt(samples, jnp.broadcast_to(within, (experts, SEGMENT)))
+        return GatedSamples(samples, jnp.broadcast_to(within, (experts, SEGMENT)))
     scores = samples.inputs @ learner.theta.T.astype(dtype)
     drawn = learner.stream.uniforms(start, SEGMENT, experts).astype(dtype)
     judged = learner.router.gates if learner.weighted else learner.router.chosen
-    return Dealt(samples, judged(scores, drawn).T.astype(dtype) * within)
+    return GatedSamples(samples, judged(scores, drawn).T.astype(dtype) * within)
 
 
 @eqx.filter_jit
@@ -275,8 +275,8 @@ class SphericalStep(AbstractStep):
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         """One segment."""
         learner, start = self.learner(moment), moment.clock.astype(int)
-        dealt = _deal(learner, start, jnp.asarray(self.end))
-        first = segment(self.rule, learner.units, learner.first, dealt.samples, dealt.gates)
+        gated = _gated_samples(learner, start, jnp.asarray(self.end))
+        first = segment(self.rule, learner.units, learner.first, gated.samples, gated.gates)
         clock = jnp.minimum(moment.clock + SEGMENT, limit)
         return self._moved(moment, first, clock), jnp.array(True), jnp.array(False)
 
@@ -311,7 +311,7 @@ class SphericalStep(AbstractStep):
     def _in_lockstep(self, learner: "Learner", starts: range) -> First:
         first = learner.first
         for start in starts:
-            first = self._segment(learner, first, self._dealt(learner, start))
+            first = self._segment(learner, first, self._next_samples(learner, start))
         return jax.block_until_ready(first)
 
     def _on_all_cores(self, learner: "Learner", starts: range, large: bool) -> First:
@@ -321,28 +321,28 @@ class SphericalStep(AbstractStep):
         if not len(starts):
             return first
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ahead: Future[Dealt] = pool.submit(self._dealt, learner, starts[0])
+            ahead: Future[GatedSamples] = pool.submit(self._next_samples, learner, starts[0])
             for start in starts:
-                dealt = ahead.result()
+                gated = ahead.result()
                 if start + SEGMENT < starts.stop:
-                    ahead = pool.submit(self._dealt, learner, start + SEGMENT)
+                    ahead = pool.submit(self._next_samples, learner, start + SEGMENT)
                 if apart:
-                    parts = [self._one(learner, first, dealt, m) for m in range(len(first))]
+                    parts = [self._one(learner, first, gated, m) for m in range(len(first))]
                     first = jnp.concatenate(list(pool.map(lambda part: jax.block_until_ready(part()), parts)))
                 else:
-                    first = jax.block_until_ready(self._segment(learner, first, dealt))
+                    first = jax.block_until_ready(self._segment(learner, first, gated))
         return first
 
-    def _one(self, learner: "Learner", first: First, dealt: Dealt, m: int) -> Callable[[], First]:
+    def _one(self, learner: "Learner", first: First, gated: GatedSamples, m: int) -> Callable[[], First]:
         """One expert's part of a segment, as a task."""
         units = jax.tree.map(lambda leaf: leaf[m : m + 1], learner.units)
-        return partial(segment, self.rule, units, first[m : m + 1], dealt.samples, dealt.gates[m : m + 1])
+        return partial(segment, self.rule, units, first[m : m + 1], gated.samples, gated.gates[m : m + 1])
 
-    def _dealt(self, learner: "Learner", start: int) -> Dealt:
-        return jax.block_until_ready(_deal(learner, jnp.asarray(start), jnp.asarray(self.end)))
+    def _next_samples(self, learner: "Learner", start: int) -> GatedSamples:
+        return jax.block_until_ready(_gated_samples(learner, jnp.asarray(start), jnp.asarray(self.end)))
 
-    def _segment(self, learner: "Learner", first: First, dealt: Dealt) -> First:
-        return segment(self.rule, learner.units, first, dealt.samples, dealt.gates)
+    def _segment(self, learner: "Learner", first: First, gated: GatedSamples) -> First:
+        return segment(self.rule, learner.units, first, gated.samples, gated.gates)
 
 
 def on_segments(stops: NDArray[np.floating], end: int) -> NDArray[np.integer]:

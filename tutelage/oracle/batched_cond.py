@@ -12,11 +12,11 @@ Value = TypeVar("Value")
 """An array, or a tree of them."""
 
 
-def compute_where(needed: Bool[Array, "..."], dear: Callable[..., Value], cheap: Value, *args: object) -> Value:
-    """`dear(*args)` where `needed`, else the value `cheap`.
+def compute_where(needed: Bool[Array, "..."], expensive: Callable[..., Value], default: Value, *args: object) -> Value:
+    """`expensive(*args)` where `needed`, else the value `default`.
 
-    Under `jax.vmap` a `lax.cond` computes both sides for every member. Here `dear` runs, for the whole batch, only in
-    those evaluations in which at least one member needs it. It may not close over values that are being traced.
+    Under `jax.vmap` a `lax.cond` computes both sides for every member. Here `expensive` runs, for the whole batch,
+    only in those evaluations in which at least one member needs it. It may not close over values that are being traced.
 
     ```python
     >>> import jax, jax.numpy as jnp
@@ -29,23 +29,23 @@ def compute_where(needed: Bool[Array, "..."], dear: Callable[..., Value], cheap:
     """
 
     @custom_vmap
-    def choose(needed: Any, cheap: Any, args: Any) -> Any:
+    def choose(needed: Any, default: Any, args: Any) -> Any:
         def both() -> Any:
-            return jax.tree.map(lambda a, b: jnp.where(_like(needed, a), a, b), dear(*args), cheap)
+            return jax.tree.map(lambda a, b: jnp.where(_like(needed, a), a, b), expensive(*args), default)
 
-        return jax.lax.cond(jnp.any(needed), both, lambda: cheap)
+        return jax.lax.cond(jnp.any(needed), both, lambda: default)
 
     @choose.def_vmap
-    def _(size: int, batched: Any, needed: Any, cheap: Any, args: Any) -> Any:
+    def _(size: int, batched: Any, needed: Any, default: Any, args: Any) -> Any:
         def spread(leaf: Any, has: bool) -> Any:
             return leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf)))
 
-        needed, cheap = jax.tree.map(spread, (needed, cheap), tuple(batched[:2]))
+        needed, default = jax.tree.map(spread, (needed, default), tuple(batched[:2]))
         axes = jax.tree.map(lambda has: 0 if has else None, tuple(batched[2]))
-        result = compute_where(needed, jax.vmap(dear, in_axes=axes), cheap, *args)
+        result = compute_where(needed, jax.vmap(expensive, in_axes=axes), default, *args)
         return result, jax.tree.map(lambda _: True, result)
 
-    chosen: Value = choose(needed, cheap, args)
+    chosen: Value = choose(needed, default, args)
     return chosen
 
 

@@ -1,7 +1,7 @@
 """The population side of clustered inputs: what one unit's correlation with the label is, and how it turns the unit.
 
 A unit vector `w` enters only through its overlaps `o` with the rows of the frame: `kappa_c = w.w_c`, `xi = w.w_g` and
-`nu_c = w.v_c`. With the coefficients `alpha_i(bias + radius nu_c)` of `oracle.shifted` everything is a finite sum.
+`nu_c = w.v_c`. With the coefficients `alpha_i(bias + radius nu_c)` of `oracle.kernels.shifted` all is a finite sum.
 """
 
 from typing import NamedTuple

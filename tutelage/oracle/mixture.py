@@ -34,8 +34,8 @@ def _together(left: Units, right: Units) -> Units:
 class MixtureOracle(AbstractOracle):
     """`L = 1/2 E|f - f*|^2` over Gaussian inputs, for mixtures of experts, without samples.
 
-    Sums over pairs of units of the kernel in `oracle.gated`, good to rounding of their largest terms: near an optimum
-    a loss below 1e-14 times the number of units is rounding noise, of either sign.
+    Sums over pairs of units of the kernel in `oracle.kernels.gated`, good to rounding of their largest terms: near
+    an optimum a loss below 1e-14 times the number of units is rounding noise, of either sign.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt

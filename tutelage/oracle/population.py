@@ -26,9 +26,9 @@ class PopulationOracle(AbstractOracle):
     """`L = 1/2 E|f - f*|^2` over Gaussian inputs, without samples.
 
     With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
-    piecewise-linear students is evaluated by the cancellation-free form of `oracle.lines`, so that a loss of 1e-25
-    is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked activation
-    (ReLU, |z|, leaky ReLU), by `oracle.groups`; `quick()` leaves the latter out.
+    piecewise-linear students is evaluated by the cancellation-free form of `oracle.stable.linear_teacher`, so that a
+    loss of 1e-25 is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked
+    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
@@ -226,7 +226,7 @@ def _translated(student: Activation, teacher: Activation, target: Weights) -> tu
     """A piecewise-linear teacher in the student's own units, where it has some with both a slope and a kink.
 
     `l' z + k' |z| = a s(z) + b s(-z)` with `(a + b) k = k'` and `(a - b) l = l'`, for `s(z) = l z + k |z|`. So |z| is
-    two ReLU, and the form without cancellation (`oracle.groups`) serves ReLU students of it.
+    two ReLU, and the form without cancellation (`oracle.stable.shared_kink`) serves ReLU students of it.
     """
     own, other = _piecewise_linear(student), _piecewise_linear(teacher)
     if own is None or other is None or own == other or own.linear == 0 or own.kink == 0 or other.kink == 0:

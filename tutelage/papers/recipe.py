@@ -136,5 +136,5 @@ class Recipe:
     def _finished(self, run: Run, settings: Settings) -> Run:
         about = {"paper": self.name, "paper_settings": settings.model_dump_json()}
         done = dataclasses.replace(run, dataset=run.dataset.assign_attrs(about))
-        done = done.said(phases=self.phases(done, settings))
+        done = done.with_findings(phases=self.phases(done, settings))
         return self.complete(done, settings) if self.complete else done

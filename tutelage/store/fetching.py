@@ -137,7 +137,7 @@ def _compute(
 
     store.note(entry.id, "begun" if not path.is_file() else "begun again")
     try:
-        run = perform(asked, progress=progress, checkpoint=Checkpoint(path, said=say))
+        run = perform(asked, progress=progress, checkpoint=Checkpoint(path, log=say))
     except Interrupted:
         store.note(entry.id, "stopped when asked to; what was done is kept")
         raise

@@ -14,7 +14,7 @@ from tutelage._plain import plain
 from tutelage.analysis.claims import Verdict
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.papers.paper import Paper, Settings
-from tutelage.study.measuring import Asked
+from tutelage.study.measuring import Measurement
 from tutelage.trajectory.measures import Measured, needed
 
 VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}
@@ -31,13 +31,13 @@ class Cell:
     settings: dict[str, Any]
     dynamics: str
     seeds: tuple[int, ...]
-    asked: tuple[Asked, ...]
+    measurements: tuple[Measurement, ...]
     run: str
     checkpoint: Path | None = None
 
     @cached_property
     def id(self) -> str:
-        return digest({"kind": "cell", "run": self.run, "measures": sorted(each.key for each in self.asked)})
+        return digest({"kind": "cell", "run": self.run, "measures": sorted(each.key for each in self.measurements)})
 
     def plain(self) -> dict[str, Any]:
         """What was run, in words."""
@@ -54,7 +54,7 @@ def compute(cell: Cell) -> dict[str, Any]:
 
 
 def _numbers(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
-    measures = [each.measure(paper) for each in cell.asked if not each.claim]
+    measures = [each.measure(paper) for each in cell.measurements if not each.claim]
     if not measures:
         return {}
     run = paper.run(
@@ -73,7 +73,7 @@ def _plain(measured: Measured, law: float | None = None) -> dict[str, Any]:
 
 
 def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
-    wanted = {each.claim: each.name for each in cell.asked if each.claim}
+    wanted = {each.claim: each.name for each in cell.measurements if each.claim}
     if not wanted:
         return {}
     seeds = len(cell.seeds)

@@ -15,7 +15,7 @@ Wanted = str | Measure | Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Measurement:
     """One thing to measure: a name that workers look up, or a `Measure` that is sent to them.
 
     `key` changes when a function's code does, so that old numbers are not taken for new ones.
@@ -30,13 +30,13 @@ class Asked:
         return self.own or paper.measure(self.name)
 
 
-def asked(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Asked, ...]:
+def measurements(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Measurement, ...]:
     """What to measure. Texts may have commas: `recovery_time,final_loss,claim:SM-T1a,own.py:spread`.
 
     ```python
     >>> import tutelage as tt
-    >>> from tutelage.study.measuring import asked
-    >>> [each.name for each in asked(tt.papers.both_layers, "final_loss,claim:BL11")]
+    >>> from tutelage.study.measuring import measurements
+    >>> [each.name for each in measurements(tt.papers.both_layers, "final_loss,claim:BL11")]
     ['final_loss', 'claim:BL11']
 
     ```
@@ -52,16 +52,16 @@ def asked(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Asked, ...]:
     return tuple(found)
 
 
-def _named(paper: Paper, text: str) -> Asked:
+def _named(paper: Paper, text: str) -> Measurement:
     first, colon, rest = text.partition(":")
     if colon and first == "claim":
         if rest not in [claim.id for claim in paper.claims]:
             raise unknown(f"claim of {paper.name}", rest, [claim.id for claim in paper.claims])
-        return Asked(text, text, claim=rest)
+        return Measurement(text, text, claim=rest)
     if colon:
         return _own(_from_file(first, rest))
     paper.measure(text)  # a name that cannot be is refused here, not by a worker
-    return Asked(text, text)
+    return Measurement(text, text)
 
 
 def _from_file(file: str, name: str) -> Callable[..., Any]:
@@ -76,7 +76,7 @@ def _from_file(file: str, name: str) -> Callable[..., Any]:
     return getattr(module, name)
 
 
-def _own(wanted: Any) -> Asked:
+def _own(wanted: Any) -> Measurement:
     """A function of a run, or a `Measure`, as one to send: by its text, since workers may not have its file."""
     if not (isinstance(wanted, Measure) or callable(wanted)):
         raise BadInput(f"{wanted!r} is not a measure; pass a name, a function of a run, or a tt.Measure.")
@@ -84,4 +84,4 @@ def _own(wanted: Any) -> Asked:
         name = getattr(wanted, "__name__", "measure").replace("<lambda>", "measure")
         wanted = Measure(name, (wanted.__doc__ or name).strip().splitlines()[0], wanted)
     key = f"{wanted.name}@{identity(wanted)}"
-    return Asked(wanted.name, key, own=wanted)
+    return Measurement(wanted.name, key, own=wanted)

@@ -24,9 +24,9 @@ from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
-from tutelage.study.measuring import Asked, Wanted, asked
+from tutelage.study.measuring import Measurement, Wanted, measurements
 from tutelage.study.sweep_result import Sweep
-from tutelage.trajectory.asked import Asked as AskedRun
+from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.dataset import load, provenance, save
 from tutelage.trajectory.measures import needed
 
@@ -45,7 +45,7 @@ class _Plan:
     paper: Paper
     base: Experiment
     design: Design
-    asked: tuple[Asked, ...]
+    measurements: tuple[Measurement, ...]
     seeds: tuple[int, ...]
     dynamics: str | None
     block: int
@@ -63,10 +63,10 @@ class _Plan:
     def _cell(self, experiment: Experiment, seeds: tuple[int, ...]) -> Cell:
         name, settings = self.paper.recipe.known(self.dynamics), experiment.settings
         run = self._run(experiment, seeds).identity
-        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.asked, run)
+        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.measurements, run)
 
-    def _run(self, experiment: Experiment, seeds: tuple[int, ...]) -> AskedRun:
-        measures = [each.measure(self.paper) for each in self.asked if not each.claim]
+    def _run(self, experiment: Experiment, seeds: tuple[int, ...]) -> Asked:
+        measures = [each.measure(self.paper) for each in self.measurements if not each.claim]
         return self.paper.recipe.asked(
             experiment.settings, dynamics=self.dynamics, seeds=seeds, record=needed(measures)
         )
@@ -89,8 +89,8 @@ class _Plan:
             "design": self.design.kind,
             "names": list(self.names),
             "points": list(self.design.points),
-            "measures": [each.name for each in self.asked],
-            "keys": [each.key for each in self.asked],
+            "measures": [each.name for each in self.measurements],
+            "keys": [each.key for each in self.measurements],
         }
 
     @property
@@ -155,7 +155,7 @@ def _plan(experiment, over, measure, seeds, dynamics, kind, points, design_seed,
     if dynamics is not None and dynamics not in paper.dynamics:
         raise unknown(f"dynamics of {paper.name}", dynamics, paper.dynamics)
     chosen = planned(paper, over, kind=kind, points=points, seed=design_seed)
-    return _Plan(paper, base, chosen, asked(paper, measure), numbers, dynamics, block)
+    return _Plan(paper, base, chosen, measurements(paper, measure), numbers, dynamics, block)
 
 
 class _Work:
@@ -261,7 +261,7 @@ class _Work:
         dims, shape = plan.design.dims, plan.design.shape
         done = np.array([all(cell.id in self.results for cell in row) for row in self.table])
         dataset = xr.Dataset({"done": (dims, done.reshape(shape))}, self._coords())
-        for each in plan.asked:
+        for each in plan.measurements:
             measure = None if each.claim else each.measure(plan.paper)
             kind = measure.kind if measure else "verdict"
             about = {"long_name": measure.long_name if measure else f"verdict of {each.claim}", "kind": kind}
@@ -302,7 +302,7 @@ def _result(file: Path, cell: Cell) -> workers.Outcome:
     """What was kept of a cell; a file that holds something else is refused and not changed."""
     kept = read_json(file)
     try:
-        wanted = {each.name for each in cell.asked}
+        wanted = {each.name for each in cell.measurements}
         counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}
         laws = all("law" in kept["measures"][name] for name in wanted)
         fits = counts == {len(cell.seeds)} and laws and kept["seconds"] >= 0

@@ -132,7 +132,7 @@ def _listen(heard: Connection, parent: int) -> None:
 
 def packed(cell: Cell) -> bytes:
     """A cell to be sent. Functions of the user's own modules go along by value: a worker may not have their files."""
-    functions = [each.own.of for each in cell.asked if each.own]
+    functions = [each.own.of for each in cell.measurements if each.own]
     modules = {sys.modules.get(getattr(function, "__module__", None) or "") for function in functions}
     own = [module for module in modules if module and module.__name__.partition(".")[0] not in ("tutelage", "__main__")]
     for module in own:

@@ -141,7 +141,7 @@ class Run(Recorded):
         seeds = tuple(int(seed) for seed in self.dataset["seed"].values)
         return Handover(self.problem, seeds, Start(self.teacher, self.final), self.stages)
 
-    def said(self, **findings: Any) -> "Run":
+    def with_findings(self, **findings: Any) -> "Run":
         """The same run with what was found out about it: phases, a certificate, claims, facts."""
         about: dict[str, Any] = {}
         if "phases" in findings:

@@ -1,6 +1,6 @@
 """Certificates: numbers a run reported, computed again by routes that share nothing with the first.
 
-- the population loss and gradient at sampled moments, in fifty-digit arithmetic (`analysis.precise`) and by sampling
+- the population loss and gradient at sampled moments, in fifty-digit arithmetic (`long_arithmetic`) and by sampling
   inputs in frame coordinates, where `x ~ N(0, I)` is exact in law;
 - the empirical loss and gradient by a plain loop over units;
 - the Hessian by differences of the gradient;

@@ -155,10 +155,10 @@ def kernel_ridge(
     """Fit labels `y` at the samples `x` (n, dim) and give the population loss against the teacher, for each ridge.
 
     ```python
-    >>> import numpy as np, tutelage as tt
+    >>> import jax.numpy as jnp, numpy as np, tutelage as tt
     >>> from tutelage.analysis.kernels import kernel_ridge
     >>> x = np.random.default_rng(0).standard_normal((200, 3))
-    >>> teacher = tt.Weights(first=np.eye(3), second=np.full((3, 1), 1 / 3))
+    >>> teacher = tt.Weights(first=jnp.eye(3), second=jnp.full((3, 1), 1 / 3))
     >>> found = kernel_ridge("arc-abs", x, np.abs(x).mean(axis=1), teacher)
     >>> bool(found.best < 1e-3 and found.chosen >= found.best)     # of E f*^2 = 0.76
     True

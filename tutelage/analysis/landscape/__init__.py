@@ -1,7 +1,7 @@
 """The landscape around a point: its Hessian's spectrum, what kind of point it is, and which kinds there are.
 
 Everything works on any oracle with a loss, a gradient and a Hessian. Verdicts about degenerate points rest on a search
-and say so. `stationary_point` is in `analysis.stationary`, the search in `analysis.valleys`; both are named here too.
+and say so. `stationary_point` is in `stationary`, the search in `valleys`; both are named here too.
 """
 
 import enum

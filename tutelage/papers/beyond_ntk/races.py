@@ -154,7 +154,7 @@ def kinds(start: Numbers, plan: Plan) -> NDArray[np.int64]:
 
 
 @cache
-def told(dim: int, count: int) -> tuple[Numbers, NDArray[np.int64], Hits]:
+def by_direction_equation(dim: int, count: int) -> tuple[Numbers, NDArray[np.int64], Hits]:
     """Gaussian starts in S_g, their kinds, and what they win by the direction equation, to the end of the plan."""
     plan, a = Plan(dim=dim), np.full(dim, 1 / dim)
     start = np.random.default_rng([2026, 15, dim]).standard_normal((count, dim)) / np.sqrt(dim)
@@ -165,7 +165,7 @@ def told(dim: int, count: int) -> tuple[Numbers, NDArray[np.int64], Hits]:
 def tables(size: Size) -> dict[str, NDArray[np.int64]]:
     """Kinds against fates: by the direction equation, of the neurons of the population, and of those of a network."""
     plan = PLANS[size]
-    start, kind, found = told(plan.dim, COUNTS[size])
+    start, kind, found = by_direction_equation(plan.dim, COUNTS[size])
     seen = {"law": lottery.confusion(kind, lottery.fates(start, found.winner))}
     for name, run in (("population", race(plan)), ("network", network(plan))):
         seen[name] = lottery.confusion(run.kind, lottery.fates(run.neurons[0], run.hits.winner))

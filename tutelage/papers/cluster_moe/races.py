@@ -21,7 +21,7 @@ Whole = NDArray[np.int64]
 def rates(problem: Clustered, units: Units, overlaps: ArrayLike, served: ArrayLike | None = None) -> Numbers:
     """`alpha_k(b + mu_c) beta_{c,k}/C` for the local tasks, then `sum_c s_c alpha_k(b + mu_c) gamma_k/C` (unit, task).
 
-    `overlaps` are those with the frame, whose means shift the units. `served` as in `oracle.balance.Balance`.
+    `overlaps` are those with the frame, whose means shift the units. `served` as in `oracle.step_size.Balance`.
     """
     weights = np.asarray(problem.inputs.weights if served is None else served, float)
     oracle = ClusterOracle(problem).served(jnp.asarray(weights / weights.sum()))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tutelage.dynamics import Event, Snapshot
 from tutelage.papers.paper import Diagram
 from tutelage.papers.soft_moe.events import expert_overlap
-from tutelage.papers.soft_moe.foretold import recovered_law, recovery_law, success_law
+from tutelage.papers.soft_moe.predictions import recovered_law, recovery_law, success_law
 from tutelage.trajectory import Measure, Run
 
 SURE = 0.95

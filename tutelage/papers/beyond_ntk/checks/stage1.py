@@ -165,7 +165,7 @@ def good_neurons_win(evidence: Evidence) -> Finding:
 
 
 def _two_large(dim: int, count: int) -> Finding:
-    start, kind, _ = races.told(dim, count)
+    start, kind, _ = races.by_direction_equation(dim, count)
     plan, a = races.Plan(dim=dim), np.full(dim, 1 / dim)
     until = plan.end * dim**2
     # One coordinate above 1 - LARGE leaves no room for two that are large, and it stays there.

@@ -6,7 +6,7 @@ import xarray as xr
 from tutelage.analysis import GREY, Field, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.directions import blow_up_time
 from tutelage.papers.beyond_ntk.lottery import FATES, KINDS, bars
-from tutelage.papers.beyond_ntk.races import PLANS, network, race, tables, told
+from tutelage.papers.beyond_ntk.races import PLANS, by_direction_equation, network, race, tables
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -16,7 +16,7 @@ SHOWN = 1500  # starts of the direction equation in the first panel
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Starts, times and kinds of the neurons of a population, beside what the direction equation says."""
     run, net = race(PLANS[size]), network(PLANS[size])
-    start, _, hits = told(run.plan.dim, SHOWN)
+    start, _, hits = by_direction_equation(run.plan.dim, SHOWN)
     level = float(bars(run.weights, run.plan.horizon * run.plan.dim**2).level[0])
     return xr.Dataset(
         {

@@ -136,7 +136,7 @@ def _group_panel(title: str, data: xr.Dataset, *, weighted: bool) -> Panel:
 
 
 def _shown(loss: float, *, several_lines: bool) -> str:
-    """With units on several lines the loss is known to about 1e-16 only (see `oracle.lines`)."""
+    """With units on several lines the loss is known to about 1e-16 only (see `oracle.stable.linear_teacher`)."""
     return "below 1e-16" if several_lines and loss < 1e-16 else f"{loss:.1e}"
 
 

@@ -44,7 +44,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     if not full:
         title = f"A small version of the paper's experiment (d = {about['dim']}): Figures 1(a), 1(b) and 2"
     clusters = range(dataset.sizes["cluster"])
-    told = " ".join(recovered.told(dataset, c) for c in clusters)
+    told = " ".join(recovered.in_words(dataset, c) for c in clusters)
     caption = (
         f"{'The sizes of Section 5' if full else 'Tasks of Section 5 at a small size'}: d = {about['dim']}, "
         f"{about['experts']} experts of {about['width']} neurons ({about['explore_width']} in Phases I and II), "

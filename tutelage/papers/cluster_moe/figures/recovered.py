@@ -41,7 +41,7 @@ def _recovering(data: xr.Dataset, seed: int) -> np.ndarray:
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     about = dataset.attrs
-    words = " ".join(told(dataset, c) for c in range(dataset.sizes["cluster"]))
+    words = " ".join(in_words(dataset, c) for c in range(dataset.sizes["cluster"]))
     caption = (
         f"After Phase III: d = {about['dim']}, rho = {about['radius']:g}, {about['width']} neurons, "
         f"{about['samples']:,} samples and {about['late_samples']:,} with a smaller step, seed {about['seed']}. For "
@@ -51,7 +51,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     return Sheet("Figure 2: what experts recover", tuple(panels), columns=2, caption=caption)
 
 
-def told(dataset: xr.Dataset, c: int) -> str:
+def in_words(dataset: xr.Dataset, c: int) -> str:
     """The expert of a cluster in words."""
     best = abs(dataset["overlap"].isel(cluster=c)).max("unit").values
     found = ", ".join(f"{value:.2f} with {name}" for name, value in zip(dataset["task"].values, best, strict=True))

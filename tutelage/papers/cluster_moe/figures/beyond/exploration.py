@@ -62,7 +62,7 @@ def _sizes(dataset: xr.Dataset) -> Panel:
                  yscale="log")  # fmt: skip
 
 
-def told(dataset: xr.Dataset) -> dict[str, xr.DataArray]:
+def caption_numbers(dataset: xr.Dataset) -> dict[str, xr.DataArray]:
     """The numbers of the caption: aims at the start and in the last quarter of the samples, signal over noise then."""
     late = dataset.where(dataset["time"] >= 0.75 * dataset["time"][-1], drop=True).mean(["seed", "time"])
     first = dataset.isel(time=0).mean("seed")
@@ -70,7 +70,7 @@ def told(dataset: xr.Dataset) -> dict[str, xr.DataArray]:
 
 
 def _caption(dataset: xr.Dataset) -> str:
-    about, numbers, batches = dataset.attrs, told(dataset), dataset["batch"].values
+    about, numbers, batches = dataset.attrs, caption_numbers(dataset), dataset["batch"].values
     aims = "; ".join(
         f"{named(n)}: {float(first):.2f} at the start, {float(last):.2f} in the last quarter"
         for n, first, last in zip(batches, numbers["first"], numbers["last"], strict=True)

@@ -1,4 +1,4 @@
-"""What first weights foretell, over many starts: how many teachers are recovered, and when the first is."""
+"""What first weights predict, over many starts: how many teachers are recovered, and when the first is."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ def recovered_law(settings: SoftMoeSettings) -> float:
     """The mean number of teachers recovered before the horizon, by the race with students that cancel each other.
 
     ```python
-    >>> from tutelage.papers.soft_moe.foretold import recovered_law
+    >>> from tutelage.papers.soft_moe.predictions import recovered_law
     >>> from tutelage.papers.soft_moe.settings import SoftMoeSettings
     >>> small = {"dim": 10**8, "students": 8, "teachers": 2}
     >>> [round(recovered_law(SoftMoeSettings(**small, init=init)), 2) for init in ("iid", "orthonormal")]
