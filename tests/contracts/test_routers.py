@@ -1,6 +1,6 @@
 """What every router must do: choose with the stated probabilities, share ties, and give those chosen their factor.
 
-Statistical tests: counts of 20000 samples within 5 standard errors of the stated chance. With up to 40 of them a row
+Statistical tests: counts of 20000 samples within 5 standard errors of the stated chance. With up to 40 of them per row
 the false-alarm rate is 2.3e-5 per row; seeds are fixed.
 """
 

@@ -12,6 +12,7 @@ from tutelage.papers.both_layers.classify import classify, curvature
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.landscape import (
     Kind,
+    StationaryPoint,
     global_minimum,
     nonstrict_saddle,
     on_the_line,

@@ -88,6 +88,13 @@ def test_claims_and_figures_at_small_sizes(monkeypatch):
     assert verdict("CM-21") is Verdict.FAILS
 
 
+def _crosses(t, o):
+    return o[0] - 0.5
+
+
+_crosses.terminal = True
+
+
 def test_time_without_noise_is_that_of_the_equation():
     dim, rate = 64, passages.step_of(64) * 4 * passages.RATE
     solved = solve_ivp(

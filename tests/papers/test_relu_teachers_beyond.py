@@ -89,7 +89,7 @@ def test_outer_weights_keep_their_balance_and_speed_up_the_tail():
     dataset = outer.compute(SETTINGS, "quick", updates=3000, trains=("both",))
     shown(outer.FIGURE, dataset)
     both = dataset.sel(trains="both")
-    # Descent changes the balance by step^2 (|grad_w|^2 - |grad_a|^2) an update: below 0.01 in all.
+    # Descent changes the balance by step^2 (|grad_w|^2 - |grad_a|^2) per update: below 0.01 in all.
     assert both["drift"].max() < 0.01 and both["lowest"].min() > 0.99
     # c nears its limit like 1/s, 1.5 % above at s = 100; with fixed outer weights it is 9 % less.
     np.testing.assert_allclose(both["rate"].isel(time=-1), outer.predicted_rates()["both"], rtol=0.03)

@@ -397,7 +397,7 @@ def test_known_values_of_the_limit(students, draws, mean, every):
     assert abs(share - every) <= both * math.sqrt(share * (1 - share)) + 5e-4
     # P(the same as (6)) is about 2e-4: more than 10 of 8000 would be seen once in a million.
     assert np.sum(found.same) <= 10
-    # Two ends a pair, one of them a teacher in `matched`: no student is used twice.
+    # Two ends per pair, one of them a teacher in `matched`: no student is used twice.
     assert np.all(found.matched + 2 * found.annihilated <= students)
 
 

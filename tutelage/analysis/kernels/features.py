@@ -56,7 +56,7 @@ def random_features_loss(
 def tangent_features_loss(
     directions: ArrayLike, teacher: Weights, unit: str | Activation = "abs", taught: str | Activation = "abs"
 ) -> float:
-    """`E(f - f*)^2` of the best combination of the features `s'(u_i.x) x_k`, dim of them a direction.
+    """`E(f - f*)^2` of the best combination of the features `s'(u_i.x) x_k`, dim of them per direction.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage import BadInput
 from tutelage.papers.soft_moe.growth import Growth
-from tutelage.papers.soft_moe.growth import predicted_time as predicted_time
 from tutelage.problem import Numbers
 
 Integers = NDArray[np.integer]

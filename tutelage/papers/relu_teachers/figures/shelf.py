@@ -168,7 +168,7 @@ def _durations(dataset: xr.Dataset) -> Panel:
         "s at which all angles are below 20 deg",
         (
             line(decades, times, "flow", kind="points", colour=0),
-            line(decades, law, f"predicted slope {slope:.4f} a decade", dash="dashed", colour=GREY),
+            line(decades, law, f"predicted slope {slope:.4f} per decade", dash="dashed", colour=GREY),
         ),
         note=f"fitted slope {escape_slope(dataset):.4f}",
     )
