@@ -99,6 +99,17 @@ def _call(module: str, name: str, *args: Any, **options: Any) -> Any:
     return getattr(import_module(module), name)(*args, **options)
 
 
+def contents(package: str) -> dict[str, Any]:
+    """Evidence, claims, figures, measures and diagrams of a paper's folder, imported when first used."""
+    return {
+        "evidence": deferred(f"{package}.evidence", "Evidence"),
+        "claims": Deferred(f"{package}.claims", "CLAIMS"),
+        "figures": Deferred(f"{package}.figures", "FIGURES"),
+        "measures": Deferred(f"{package}.sweeps", "MEASURES"),
+        "diagrams": Deferred(f"{package}.sweeps", "DIAGRAMS"),
+    }
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper in the laboratory.

@@ -1,7 +1,7 @@
 """Over-parametrised two-layer ReLU networks beyond the neural tangent kernel."""
 
 from tutelage.papers.beyond_ntk.recipe import RECIPE
-from tutelage.papers.paper import Deferred, Paper, deferred
+from tutelage.papers.paper import Paper, contents
 
 PAPER = Paper(
     name="beyond_ntk",
@@ -12,11 +12,7 @@ PAPER = Paper(
     "loss go first, order 4 waits on a plateau until lottery tickets win, and the network ends below what any kernel "
     "reaches with as many samples. Constants that the paper leaves open are derived and measured.",
     recipe=RECIPE,
-    evidence=deferred(f"{__name__}.evidence", "Evidence"),
-    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
-    figures=Deferred(f"{__name__}.figures", "FIGURES"),
-    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
-    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
+    **contents(__name__),
     aliases={"m": "width", "d": "dim", "eta_inf": "step"},
     presets={
         "fig1": {"scale": 30**0.5, "step": 0.02},

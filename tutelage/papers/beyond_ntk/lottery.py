@@ -57,14 +57,6 @@ def typical(start: ArrayLike, weights: ArrayLike) -> Typical:
     )
 
 
-def dense(start: ArrayLike, weights: ArrayLike, constant: float) -> Truth:
-    """The set S (Definition A.2): in S_g, and no entry of w or of its direction above `constant log(d)/d` squared."""
-    square = np.atleast_2d(np.asarray(start, float)) ** 2
-    top = constant * math.log(square.shape[1]) / square.shape[1]
-    largest = square.max(1)
-    return typical(start, weights).all & (largest <= top) & (largest / square.sum(1) <= top)
-
-
 class Bars(NamedTuple):
     """`Gamma_i` and the margin `rho_i` of every coordinate."""
 

@@ -1,7 +1,7 @@
 """When Both Layers Learn: a ReLU network with both layers trained on a linear target."""
 
 from tutelage.papers.both_layers.recipe import RECIPE
-from tutelage.papers.paper import Deferred, Paper, deferred
+from tutelage.papers.paper import Paper, contents
 
 PAPER = Paper(
     name="both_layers",
@@ -12,11 +12,7 @@ PAPER = Paper(
     "growth, local refinement. The landscape has saddles that are not strict; a small start avoids them exactly when "
     "both signs occur among its growing modes, and with several outputs units end in antiparallel pairs.",
     recipe=RECIPE,
-    evidence=deferred(f"{__name__}.evidence", "Evidence"),
-    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
-    figures=Deferred(f"{__name__}.figures", "FIGURES"),
-    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
-    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
+    **contents(__name__),
     presets={
         "fig1a": {"trains": "first", "scale": 1e-2, "steps": 400},
         "fig1b": {"trains": "first", "scale": 0.1, "offset": 1.5, "steps": 10_000},

@@ -26,7 +26,7 @@ from tutelage.papers.both_layers.landscape import nonstrict_saddle
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_steps
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
-from tutelage.papers.paper import Size
+from tutelage.papers.evidence import PlainEvidence
 from tutelage.problem import Numbers
 from tutelage.trajectory import Run
 
@@ -101,15 +101,9 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Runs with several outputs at one step size: weights (seed, k, r), (seed, k, n)."""
+class Outputs(Trials):
+    """The same with several outputs, at one step size: weights (seed, k, r), (seed, k, n)."""
 
-    start_second: Numbers
-    start_first: Numbers
-    final_second: Numbers
-    final_first: Numbers
-    loss: Numbers
-    target: Numbers
     step: float
 
 
@@ -123,7 +117,7 @@ class Sampled:
     suprema: tuple[Supremum, ...]
 
 
-class Evidence:
+class Evidence(PlainEvidence):
     """Runs and samples behind the claims, made when first asked for.
 
     `settings.dim` is the dimension of the population runs; scales, steps and widths are those of the claims.
@@ -137,10 +131,13 @@ class Evidence:
     ```
     """
 
-    def __init__(self, settings: BothLayersSettings | None = None, size: Size = "quick", seeds: int = 10):
-        self.settings = settings or BothLayersSettings()
-        self.sizes = QUICK if size == "quick" else FULL
-        self.seeds = seeds
+    defaults = BothLayersSettings
+    stream = 2025
+    settings: BothLayersSettings
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        return FULL if self.full else QUICK
 
     # Values at single networks, evaluated in batches of two sizes only, so that little is compiled.
 
@@ -173,10 +170,6 @@ class Evidence:
         """Population losses of two-neuron states."""
         second, first = states.second.reshape(-1, 2, 1), states.first.reshape(-1, *states.first.shape[-2:])
         return self.losses(second, widen(first), widen(states.target[None])).reshape(states.second.shape[:-1])
-
-    def random(self, tag: int) -> np.random.Generator:
-        """The random numbers of one claim; fixed, so that a verdict is repeatable."""
-        return np.random.default_rng([2025, tag])
 
     # Runs of two neurons on the population loss.
 

@@ -83,24 +83,6 @@ def nonstrict_saddle(target: ArrayLike, c: float, v1: float = 1.0, v2: float = 1
     return one_sided(target, (v1, -v2), (c + 1, -c))
 
 
-def origin(target: ArrayLike, width: int = 2) -> StationaryPoint:
-    """All weights zero: a strict saddle at level 1/2.
-
-    ```python
-    >>> from tutelage.papers.both_layers.landscape import origin
-    >>> origin([2.0, 0.0, 0.0]).spectrum
-    ((-1.0, 2), (0.0, 4), (1.0, 2))
-
-    ```
-    """
-    target = np.asarray(target, float)
-    half, dim = float(np.linalg.norm(target)) / 2, len(target)
-    spectrum = ((-half, width), (0.0, width * (dim - 1)), (half, width))
-    return StationaryPoint(
-        Kind.ORIGIN, np.zeros((width, 1)), np.zeros((width, dim)), target[None], 0.5, spectrum, width * (dim - 1)
-    )
-
-
 def on_the_line(target: ArrayLike, second: ArrayLike, shares: ArrayLike) -> tuple[Numbers, Numbers]:
     """Neurons on the target line with v_i w_i = share_i a; a positive share_i/v_i points w_i along +a.
 

@@ -2,7 +2,7 @@
 
 from tutelage.papers.cluster_moe.presets import PRESETS
 from tutelage.papers.cluster_moe.recipe import RECIPE
-from tutelage.papers.paper import Deferred, Paper, deferred
+from tutelage.papers.paper import Paper, contents
 
 PAPER = Paper(
     name="cluster_moe",
@@ -13,11 +13,7 @@ PAPER = Paper(
     "router learns who knows which cluster, experts learn what they are sent, and a second layer is fitted. A vanilla "
     "network on the same samples learns the local tasks and misses the global one.",
     recipe=RECIPE,
-    evidence=deferred(f"{__name__}.evidence", "Evidence"),
-    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
-    figures=Deferred(f"{__name__}.figures", "FIGURES"),
-    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
-    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
+    **contents(__name__),
     aliases={"d": "dim", "rho": "radius", "M": "experts", "J": "width", "C_b": "ridge_bias"},
     presets=PRESETS,
 )

@@ -1,6 +1,6 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
-from tutelage.papers.paper import Deferred, Paper, deferred
+from tutelage.papers.paper import Paper, contents
 from tutelage.papers.relu_teachers.recipe import RECIPE
 
 PAPER = Paper(
@@ -12,11 +12,7 @@ PAPER = Paper(
     "loss ~ T^-3. With two teachers or more the students first collapse onto the mean direction of the teachers and "
     "wait on a saddle there; the end of the story holds, with an exact constant.",
     recipe=RECIPE,
-    evidence=deferred(f"{__name__}.evidence", "Evidence"),
-    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
-    figures=Deferred(f"{__name__}.figures", "FIGURES"),
-    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
-    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
+    **contents(__name__),
     presets={
         "fig2": {},
         "fig3": {"scale": 1e-4},

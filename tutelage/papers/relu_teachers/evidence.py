@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tutelage import descend, flow
 from tutelage.dynamics import Record, Stop
-from tutelage.papers.paper import Size
+from tutelage.papers.evidence import PlainEvidence
 from tutelage.papers.relu_teachers import batch, kernel, recipe
 from tutelage.papers.relu_teachers.chain import (
     LIMITS,
@@ -106,7 +106,7 @@ class Exponential:
     curvature: float
 
 
-class Evidence:
+class Evidence(PlainEvidence):
     """Runs and samples behind the claims, made when first asked for.
 
     `settings.dim` is the dimension of the runs; scales, steps and numbers of units are those of the claims.
@@ -120,10 +120,13 @@ class Evidence:
     ```
     """
 
-    def __init__(self, settings: ReluTeachersSettings | None = None, size: Size = "quick", seeds: int = 10):
-        self.settings = settings or ReluTeachersSettings()
-        self.sizes = QUICK if size == "quick" else FULL
-        self.seeds = seeds
+    defaults = ReluTeachersSettings
+    stream = 2025
+    settings: ReluTeachersSettings
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        return FULL if self.full else QUICK
 
     # Values at single networks.
 
@@ -142,10 +145,6 @@ class Evidence:
     def step(self, first: Numbers, teacher: Numbers, eta: float, tau: NDArray[np.intp] | None = None) -> Step:
         """One step of descent with the quantities of the proof."""
         return Step(first, teacher, eta, tau)
-
-    def random(self, tag: int) -> np.random.Generator:
-        """The random numbers of one claim; fixed, so that a verdict is repeatable."""
-        return np.random.default_rng([2025, tag])
 
     def networks(self, tag: int, students: int = 5, teachers: int = 3, columns: int = 8) -> tuple[Numbers, Numbers]:
         """Random students (N, m, n), and orthogonal teachers of norm 1 on the first axes, (k, n)."""

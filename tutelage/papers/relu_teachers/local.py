@@ -6,7 +6,6 @@ student has no such motion: `C = 0`, and its convergence is exponential.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,19 +62,6 @@ def group_constant(shares: ArrayLike, *, dim: int | None = None, start: ArrayLik
     if start is None and np.ptp(shares) <= 1e-12 and (dim is None or dim >= count):
         return simplex_constant(count)
     return slow_state(shares, dim=dim, start=start).constant
-
-
-def constant(groups: Sequence[ArrayLike], *, dim: int | None = None) -> float:
-    """sum_l C_l, the limit of L s^3 / nv^2, from the norms (or components h_i) of the students of each group.
-
-    ```python
-    >>> from tutelage.papers.relu_teachers.local import constant
-    >>> round(constant([[0.5, 0.5], [1.0]]), 6)  # a pair, and a student that has its teacher for itself
-    1.644934
-
-    ```
-    """
-    return sum(group_constant(group, dim=dim) for group in groups)
 
 
 def groups_of(first: ArrayLike, teacher: ArrayLike) -> list[Numbers]:

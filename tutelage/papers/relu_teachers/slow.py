@@ -37,22 +37,6 @@ class SlowState:
         size = float(np.linalg.norm(self.across))
         return float(np.linalg.norm(_drift(self.across, self.shares))) / size if size > 0 else 0.0
 
-    @cached_property
-    def growth(self) -> float:
-        """The largest rate per unit of ln s at which a deviation grows; 0 (rotations) if the state attracts."""
-        at, size = self.across, self.across.size
-        if len(self.shares) == 1:
-            return 0.0
-        # Central differences of a drift with bounded second derivatives: error of the order of 1e-6^2 and 1e-16/1e-6.
-        nudges = 1e-6 * np.eye(size).reshape(size, *at.shape)
-        pairs = [_drift(at + nudge, self.shares) - _drift(at - nudge, self.shares) for nudge in nudges]
-        matrix = np.stack([pair.ravel() for pair in pairs]) / 2e-6
-        return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1])
-
-    @property
-    def attracts(self) -> bool:
-        return self.growth < 1e-6
-
 
 def energy(across: ArrayLike, shares: ArrayLike) -> float:
     """The cubic loss 1/(12 pi) sum_ab S_a S_b h_a h_b |y_a - y_b|^3 of one group, the teacher at slope 0."""

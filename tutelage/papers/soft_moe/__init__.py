@@ -1,6 +1,6 @@
 """Guided by the experts: a soft-routed mixture of experts learns from one."""
 
-from tutelage.papers.paper import Deferred, Paper, deferred
+from tutelage.papers.paper import Paper, contents
 from tutelage.papers.soft_moe.recipe import RECIPE
 
 PAPER = Paper(
@@ -12,11 +12,7 @@ PAPER = Paper(
     "one teacher after another, in the order of a greedy matching, then pruning and fine-tuning. From its own random "
     "start students cancel each other in pairs and the order is another; from orthonormal starts the theorem holds.",
     recipe=RECIPE,
-    evidence=deferred(f"{__name__}.evidence", "Evidence"),
-    claims=Deferred(f"{__name__}.claims", "CLAIMS"),
-    figures=Deferred(f"{__name__}.figures", "FIGURES"),
-    measures=Deferred(f"{__name__}.sweeps", "MEASURES"),
-    diagrams=Deferred(f"{__name__}.sweeps", "DIAGRAMS"),
+    **contents(__name__),
     aliases={"experts": "students", "teacher_experts": "teachers"},
     presets={
         "fig1": {},

@@ -1,17 +1,15 @@
 """How clearly a start decides who learns whom: the gaps of Lemma 2, and the matching in the limit of large dim."""
 
 import functools
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tutelage.papers.soft_moe.growth import Growth
-from tutelage.papers.soft_moe.matching import generalised_many, greedy_many, removals
+from tutelage.papers.soft_moe.matching import removals
 from tutelage.problem import Numbers
 
 
@@ -73,36 +71,3 @@ def _gap(chosen: jax.Array, other: jax.Array) -> jax.Array:
 def quantiles(values: ArrayLike, levels: ArrayLike) -> Numbers:
     """Values of the sample at these levels, not interpolated: some gaps are infinite."""
     return np.quantile(np.asarray(values, float), np.asarray(levels, float), method="inverted_cdf")
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Matchings with student-student edges when dim goes to infinity, by draw.
-
-    `matched`: the number of teachers with a student; `annihilated`: pairs of students that cancel; `same`: whether the
-    students of all teachers are those of Eq. (6).
-    """
-
-    matched: NDArray[np.integer]
-    annihilated: NDArray[np.integer]
-    same: NDArray[np.bool_]
-
-
-def limit(students: int, teachers: int, draws: int, seed: int, *, degree: int = 3, alphas: ArrayLike = 1.0) -> Limit:
-    """Draw the leading model: times `sqrt(dim)` all overlaps are independent standard normal, and all norms are 1.
-
-    ```python
-    >>> from tutelage.papers.soft_moe.gaps import limit
-    >>> found = limit(25, 5, draws=200, seed=0)
-    >>> bool(2.5 < found.matched.mean() < 3.5)  # of 5 teachers
-    True
-
-    ```
-    """
-    draw = np.random.default_rng([seed, students, teachers])
-    overlap = draw.standard_normal((draws, students, teachers))
-    upper = np.triu(draw.standard_normal((draws, students, students)), 1)
-    growth = Growth(degree=degree, level=None)
-    found = generalised_many(overlap, upper + upper.swapaxes(1, 2), alphas=alphas, growth=growth)
-    same = np.all(found.winners == greedy_many(overlap).winners, axis=1)
-    return Limit(found.matched, found.annihilated, same)

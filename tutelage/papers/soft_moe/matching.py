@@ -156,17 +156,6 @@ def generalised(
     return _matching(_removals(times, teachers), teachers)
 
 
-def greedy_many(tables: ArrayLike, times: ArrayLike | None = None) -> Matchings:
-    """`greedy` for tables (draw, m, m*) in one compiled call."""
-    tables = _table(tables, 3)
-    found = _many(-tables, tables.shape[2])
-    if times is None:
-        taken = np.full(found.student.shape, np.nan)
-    else:
-        taken = np.asarray(times, float)[np.arange(len(tables))[:, None], found.student, found.partner]
-    return Matchings(found.student, found.partner, taken, found.teachers)
-
-
 def generalised_many(
     overlap: ArrayLike,
     between: ArrayLike,

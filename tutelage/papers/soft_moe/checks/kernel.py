@@ -8,7 +8,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 
 from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
-from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, Evidence, paper, papers_units
+from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import (
     NEEDED,
     RATIO_NEEDED,
@@ -16,6 +16,7 @@ from tutelage.papers.soft_moe.constants import (
     THEOREM_4,
     logistic_coefficients,
 )
+from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.exact import Exact
 from tutelage.papers.soft_moe.graphs import hermite_moment
 from tutelage.papers.soft_moe.lambdas import Lambdas, lambdas, seen

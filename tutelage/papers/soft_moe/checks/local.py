@@ -1,13 +1,14 @@
 """One pair of student and teacher: growth, the router's lag, stability of recovery, curvature, slow motions."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
+from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.exact import Exact
 from tutelage.papers.soft_moe.growth import Growth, predicted_time
 from tutelage.papers.soft_moe.laws import pair_times
@@ -18,8 +19,7 @@ from tutelage.papers.soft_moe.local import (
     projection_jacobian,
     spectrum,
 )
-from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.papers.soft_moe.single import HALF, Journey, Single, Slow
+from tutelage.papers.soft_moe.single import HALF, Journey, Slow
 from tutelage.problem import Numbers
 
 XI = HALF  # of Lemma 8, which compares its T_c with T(1/2)
@@ -29,16 +29,6 @@ STEP = 1e-5  # of central differences: errors of STEP^2 and of rounding / STEP, 
 DIFFERENCES = 1e-7
 EPSILONS = np.geomspace(1e-3, 1e-1, 9)
 SLACK = 0.1
-
-
-class Evidence(Protocol):
-    """What these claims read."""
-
-    @property
-    def settings(self) -> SoftMoeSettings: ...
-
-    @property
-    def single(self) -> Single: ...
 
 
 # Lemma 7: the force between two students that have learned nothing.

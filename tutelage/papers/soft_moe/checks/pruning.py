@@ -1,7 +1,6 @@
 """Pruning under Assumption 4 and along the flow (Theorem 2), and fine-tuning of what it keeps (Theorem 3)."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import xarray as xr
@@ -17,22 +16,13 @@ from tutelage.analysis import (
     holds_if,
     probability_at_least,
 )
-from tutelage.papers.soft_moe.pruned import BEYOND, DRAWS, EPSILONS, TOLERANCE, Pruned, edge, longest
-from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.papers.soft_moe.evidence import Evidence
+from tutelage.papers.soft_moe.pruned import BEYOND, DRAWS, EPSILONS, TOLERANCE, edge, longest
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning
 
 PROBABILITY = 6 / 7
 """Theorem 1 holds with probability 1 - delta_P, for any delta_P below 1/7."""
 CLOSE = 0.01
-
-
-class Evidence(Protocol):
-    """What these claims read."""
-
-    settings: SoftMoeSettings
-
-    @property
-    def pruned(self) -> Pruned: ...
 
 
 def keeps_the_learned(evidence: Evidence) -> Finding:

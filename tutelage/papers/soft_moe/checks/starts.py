@@ -1,7 +1,6 @@
 """The start: its law (Assumptions 1 and 2), how clearly it decides the matching (Lemma 2), its sizes (Lemma 3)."""
 
 import math
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -18,6 +17,7 @@ from tutelage.analysis import (
     probability_at_least,
 )
 from tutelage.papers.soft_moe.draws import Draws, in_all_coordinates
+from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.gaps import gaps, quantiles
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
@@ -29,16 +29,6 @@ BETA_3 = 6.0
 SMALL = SoftMoeSettings(students=3, teachers=2, dim=11)
 LAW_DRAWS = 5000
 ALARM = 1e-3  # the chance that the test of a law fails although it is right, all comparisons together
-
-
-class Evidence(Protocol):
-    """What these claims read."""
-
-    @property
-    def settings(self) -> SoftMoeSettings: ...
-
-    @property
-    def draws(self) -> Draws: ...
 
 
 def teacher_orthonormal(evidence: Evidence) -> Finding:

@@ -2,21 +2,14 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from tutelage.analysis import Finding, Verdict
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.papers.soft_moe.evidence import Evidence
 
 TEACHERS, FRAME = 2, 8
 """Of the states at which gradients are looked at, with two students: one shape, so one compilation."""
-
-
-class Evidence(Protocol):
-    """What these claims read."""
-
-    @property
-    def settings(self) -> SoftMoeSettings: ...
 
 
 def papers_units(check: Callable[[Any], Finding]) -> Callable[[Any], Finding]:
