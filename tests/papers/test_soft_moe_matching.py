@@ -77,7 +77,6 @@ def test_greedy_takes_products_not_cosines():
 
 def test_ties_go_to_the_lower_student_then_the_lower_teacher():
     assert ends(matching.greedy(np.zeros((3, 2)))) == [(0, 0), (1, 1)]
-    assert matching.greedy_many(np.zeros((1, 3, 2)))[0].winners(2).tolist() == [0, 1]
     # The force between students is twice that of a teacher: here all six edges take equally long.
     overlap, between = np.full((3, 1), 0.25), np.full((3, 3), -0.125)
     found = matching.generalised(overlap, between, growth=LEADING)
@@ -88,8 +87,6 @@ def test_ties_go_to_the_lower_student_then_the_lower_teacher():
 def test_greedy_keeps_negative_entries_and_copies_times():
     found = matching.greedy([[-0.2, -0.1]], times=[[3.0, 4.0]])
     assert found.pairs == (Pair(0, 1, 4.0),)
-    many = matching.greedy_many([[[-0.2, -0.1]]], times=[[[3.0, 4.0]]])
-    assert many[0] == found
     assert math.isnan(matching.greedy([[1.0]]).pairs[0].time)
 
 
@@ -284,7 +281,7 @@ def test_bad_tables_are_refused():
     with pytest.raises(BadInput, match=r"shape \(2,\)"):
         matching.greedy([1.0, 2.0])
     with pytest.raises(BadInput, match="for each draw"):
-        matching.greedy_many([[1.0, 2.0]])
+        matching.generalised_many([[1.0, 2.0]], np.eye(1))
     with pytest.raises(BadInput, match="one row per student"):
         matching.generalised([[0.1], [0.2]], np.eye(3))
 
@@ -437,7 +434,7 @@ def test_orthonormal_students_do_not_cancel():
     draws = Draws(SoftMoeSettings(init="orthonormal"), 20)
     found = matching.generalised_many(draws.overlap_expert, draws.overlap_ss_expert, draws.norm_expert)
     assert not found.annihilated.any() and np.all(found.matched == 5)
-    assert np.array_equal(found.winners, matching.greedy_many(draws.products).winners)
+    assert np.array_equal(found.winners, [matching.greedy(one).winners(5) for one in draws.products])
 
 
 def test_large_problems_get_fewer_draws():
