@@ -49,6 +49,7 @@ from .panels import Series as Series
 from .panels import Sheet as Sheet
 from .panels import band as band
 from .panels import line as line
+from .panels import seed_lines as seed_lines
 from .panels import spread as spread
 from .phases import Crossing as Crossing
 from .phases import Milestone as Milestone

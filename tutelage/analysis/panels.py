@@ -146,6 +146,14 @@ def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **styl
     return line(x, np.where(np.isfinite(middle), middle, np.nan), label, low=low, high=high, **style)
 
 
+def seed_lines(
+    x: ArrayLike, values: xr.DataArray, label: str, *, most: int | None = None, **style: Any
+) -> list[Series]:
+    """A line per seed, for the first `most` of them: the first is labelled, the others are faint."""
+    rows = values.transpose("seed", ...).values[:most]
+    return [line(x, row, "" if number else label, faint=bool(number), **style) for number, row in enumerate(rows)]
+
+
 def line(x: ArrayLike, y: ArrayLike, label: str = "", **style: Any) -> Series:
     """A `Series` from anything array-like."""
     return Series(np.asarray(x, float), np.asarray(y, float), label, **style)

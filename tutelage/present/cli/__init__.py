@@ -8,6 +8,8 @@ from typer.core import TyperGroup
 
 from tutelage._errors import BadInput
 from tutelage.present.cli.options import (
+    Dynamics,
+    FigureFile,
     Json,
     PaperName,
     Preset,
@@ -90,10 +92,7 @@ def run(
     sets: Sets = None,
     preset: Preset = None,
     seeds: Seeds = 8,
-    dynamics: Annotated[
-        Literal["descent", "flow", "sgd"] | None,
-        typer.Option(help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
-    ] = None,
+    dynamics: Dynamics = None,
     certify: Certify = False,
     claims: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings, too.")] = False,
     fresh: Annotated[
@@ -101,7 +100,7 @@ def run(
     ] = False,
     folder: StoreFolder = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.nc", help="Write the trajectory as NetCDF.")] = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the trajectory.")] = None,
+    figure: FigureFile = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,10 @@ Sets = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Start from a named set of settings.")]
 Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds.")]
+Dynamics = Annotated[
+    Literal["descent", "flow", "sgd"] | None,
+    typer.Option("--dynamics", help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
+]
 FigureFile = Annotated[Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw it into this file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]

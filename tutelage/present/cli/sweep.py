@@ -7,6 +7,7 @@ import typer
 
 from tutelage._errors import BadInput, unknown
 from tutelage.present.cli.options import (
+    Dynamics,
     FigureFile,
     Json,
     PaperName,
@@ -49,9 +50,7 @@ def sweep(
     sets: Sets = None,
     preset: Preset = None,
     seeds: Seeds = 8,
-    dynamics: Annotated[
-        Literal["descent", "flow", "sgd"] | None, typer.Option(help="The dynamics; default: the paper's own.")
-    ] = None,
+    dynamics: Dynamics = None,
     fit: Annotated[bool, typer.Option("--fit", help="Fit a law to each measure, and compare laws.")] = False,
     law: Annotated[
         str, typer.Option(metavar="LAW", help="What to fit: power, exponential, logarithmic, sqrt, linear, constant.")

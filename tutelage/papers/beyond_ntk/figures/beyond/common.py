@@ -1,11 +1,11 @@
-"""The sizes that figures of this gallery share, so that their runs share a compilation, and how they draw seeds."""
+"""The sizes that figures of this gallery share, so that their runs share a compilation, and how they are drawn."""
 
 from typing import Any, NamedTuple
 
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from tutelage.analysis import BAND, Series, band, line
+from tutelage.analysis import BAND, Series, band
 from tutelage.papers.beyond_ntk.escapes import RECORDS, scale
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
@@ -35,12 +35,6 @@ def runs(size: Size, **values: Any) -> xr.Dataset:
     shape = SHAPES[size]
     common: dict[str, Any] = {"dim": shape.dim, "width": shape.width, "until": shape.until}
     return traces(BeyondNtkSettings(**common | values), SEEDS, RECORDS)
-
-
-def seeds_of(x: ArrayLike, values: xr.DataArray, label: str, **style: Any) -> list[Series]:
-    """A curve for each seed, the first of them labelled and the others faint."""
-    rows = values.transpose("seed", ...).values
-    return [line(x, row, "" if number else label, faint=bool(number), **style) for number, row in enumerate(rows)]
 
 
 def barred(x: ArrayLike, values: xr.DataArray, label: str = f"median over seeds, {BAND}", **style: Any) -> Series:

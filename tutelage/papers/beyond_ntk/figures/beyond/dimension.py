@@ -5,10 +5,10 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines, seed_lines
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -61,7 +61,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     curves = [
         each
         for colour, dim in enumerate(d for d in dims if d in SHOWN)
-        for each in seeds_of(later["time"], later["L"].sel(dim=dim), f"d = {dim:g}", colour=colour)
+        for each in seed_lines(later["time"], later["L"].sel(dim=dim), f"d = {dim:g}", colour=colour)
     ]
     start = float(dataset["half"].isel(dim=-1).mean())
     law = line(

@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Panel, Sheet, line, lines
+from tutelage.analysis import GREY, Panel, Sheet, line, lines, seed_lines
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -37,7 +37,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     curves, times = [], []
     for colour, kappa in enumerate(k for k in kappas if k in SHOWN):
         one, label = later.sel(kappa=kappa), f"ratio {kappa:g}"
-        curves += seeds_of(later["time"], dim * one["L"], label, colour=colour)
+        curves += seed_lines(later["time"], dim * one["L"], label, colour=colour)
         weights = np.broadcast_to(dim * one["weight"].values, one["taken"].transpose("seed", "teacher").shape)
         times.append(
             line(

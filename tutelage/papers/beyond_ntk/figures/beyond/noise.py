@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import Mark, Panel, Series, Sheet, line
+from tutelage.analysis import Mark, Panel, Series, Sheet, line, seed_lines
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import RECORDS
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, barred, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, barred
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -53,7 +53,7 @@ def _curves(dataset: xr.Dataset, count: int) -> Panel:
     later = dataset.sel(samples=count).isel(time=slice(1, None))
     series: list[Series] = []
     for colour, noise in enumerate(dataset["noise"].values):
-        series += seeds_of(later["time"], later["L"].sel(noise=noise), f"noise {noise:g}", colour=colour)
+        series += seed_lines(later["time"], later["L"].sel(noise=noise), f"noise {noise:g}", colour=colour)
     return Panel(
         f"population loss, N = {count}",
         TIME,

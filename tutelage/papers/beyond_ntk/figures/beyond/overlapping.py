@@ -2,9 +2,9 @@
 
 import xarray as xr
 
-from tutelage.analysis import Panel, Sheet
+from tutelage.analysis import Panel, Sheet, seed_lines
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -28,7 +28,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     curves = [
         series
         for colour, cosine in enumerate(c for c in cosines if c in SHOWN)
-        for series in seeds_of(later["time"], later["L"].sel(cosine=cosine), f"cosine {cosine:g}", colour=colour)
+        for series in seed_lines(later["time"], later["L"].sel(cosine=cosine), f"cosine {cosine:g}", colour=colour)
     ]
     end = dataset["L"].isel(time=-1)
     top = 1.25 * float(dataset["escape"].max())

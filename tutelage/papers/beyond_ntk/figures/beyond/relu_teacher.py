@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Panel, Series, Sheet, line
+from tutelage.analysis import GREY, Panel, Series, Sheet, line, seed_lines
 from tutelage.papers.beyond_ntk.escapes import first_below
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, runs, seeds_of
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -41,7 +41,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     times = dataset["time"].values
 
     def curves(values: xr.DataArray) -> tuple[Series, ...]:
-        rows = (seeds_of(times, values.sel(student=s), t, colour=c) for c, (s, t) in enumerate(LABELS.items()))
+        rows = (seed_lines(times, values.sel(student=s), t, colour=c) for c, (s, t) in enumerate(LABELS.items()))
         return tuple(each for row in rows for each in row)
 
     second = dataset["order"].sel(student="relu2").median("seed")

@@ -67,12 +67,6 @@ def last(data: xr.Dataset, name: str) -> xr.DataArray:
     return moment(data[name], data["recorded"] - 1)
 
 
-def each_seed(x: xr.DataArray, values: xr.DataArray, label: str, colour: int, most: int = 16) -> list[Series]:
-    """One faint line per seed, the first of them labelled."""
-    rows = values.transpose("seed", "time").values[:most]
-    return [line(x.values, row, "" if i else label, colour=colour, faint=bool(i)) for i, row in enumerate(rows)]
-
-
 def histogram(values: NDArray[np.floating], edges: NDArray[np.floating], label: str, **style: Any) -> Series:
     """Shares of the values by bin, as steps."""
     counts = np.histogram(values, edges)[0] / max(values.size, 1)

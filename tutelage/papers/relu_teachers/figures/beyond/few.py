@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tutelage.analysis import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, seed_lines
 from tutelage.papers.paper import Figure, Size
-from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, each_seed, last, trained
+from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, last, trained
 from tutelage.papers.relu_teachers.kernel import gradient, loss
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 
@@ -96,7 +96,7 @@ def _losses(data: xr.Dataset, students: int) -> Panel:
         f"{students} student{'s' if students > 1 else ''}, {TEACHERS} teachers",
         "time",
         f"loss - {lowest:.5f}",
-        tuple(each_seed(data["time"], above, "one line per seed", students - 1)),
+        tuple(seed_lines(data["time"], above, "one line per seed", colour=students - 1, most=16)),
         marks=tuple(Mark(f"{n}: + {value:.5f}", level=float(value)) for n, value in higher.items()),
         xscale="log",
         yscale="log",

@@ -7,14 +7,13 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, band, binomial_interval, line
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, band, binomial_interval, line, seed_lines
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
     RECOVERED,
     STUDENTS,
     TEACHERS,
-    each_seed,
     histogram,
     last,
     trained,
@@ -111,7 +110,7 @@ def sheet(tree: xr.DataTree) -> Sheet:
             f"loss, sigma = {SCALES[-1]:g}",
             "time",
             "population loss",
-            tuple(each_seed(escape["time"], smallest["loss"], "one line per seed", 0)),
+            tuple(seed_lines(escape["time"], smallest["loss"], "one line per seed", colour=0, most=16)),
             marks=(Mark(f"plateau {plateau.loss:.4f}", level=plateau.loss),),
             yscale="log",
             xlim=(0, 5),
