@@ -97,7 +97,7 @@ def sheet_scales(dataset: xr.Dataset) -> Sheet:
         "Phase times against the scale of the start",
         (panel,),
         columns=1,
-        caption=f"{dataset.sizes['seed']} seeds a scale (bars: {BAND}). Alignment does not depend on the "
+        caption=f"{dataset.sizes['seed']} seeds per scale (bars: {BAND}). Alignment does not depend on the "
         "scale; growth ends logarithmically later. The linearised start predicts both; the paper's bounds are a "
         "hundred times larger.",
     )

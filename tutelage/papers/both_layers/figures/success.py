@@ -50,7 +50,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             line(
                 widths,
                 counts / trials,
-                f"measured, {trials} starts a point",
+                f"measured, {trials} starts per point",
                 kind="points",
                 colour=0,
                 low=np.array([i.low for i in intervals]),
