@@ -106,4 +106,5 @@ def _root(before: End, after: End, new: Bool[Array, "..."]) -> Float[Array, "...
         return jnp.where(passed, ends[0], middle), jnp.where(passed, middle, ends[1])
 
     start = jnp.zeros_like(low_value), jnp.ones_like(low_value)
-    return before.clock + width * jax.lax.fori_loop(0, 30, halve, start)[1]
+    part: Array = jax.lax.fori_loop(0, 30, halve, start)[1]
+    return before.clock + width * part

@@ -131,7 +131,7 @@ def _velocity(
 
 
 @_velocity.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
     y, oracle, scale, like, _ = primals
     return _velocity(*primals), scale * (oracle.hessian(unflatten(y, like)) @ tangents[0])
 

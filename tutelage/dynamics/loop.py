@@ -85,7 +85,8 @@ def _begin(move: AbstractStep, watched: Watched, scene: Scene, key: UInt64[Array
     )
     state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
     # Strong types throughout, so that the first chunk and the later ones share one compilation.
-    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+    strong: State = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+    return strong
 
 
 def _step(

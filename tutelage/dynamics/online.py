@@ -263,7 +263,8 @@ class OnlineStep(AbstractStep):
         leaves, structure = jax.tree.flatten(state)
         marks = vectors(self.optimiser, layers) if extra else [False] * len(leaves)
         leaves = [widen(leaf, extra) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
-        return self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+        moves, state = self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+        return moves, state
 
     def _turned(self, layers: Layers, state: Any, extra: int) -> tuple[Layers, Any]:
         """Incoming weights and vectors of the state together, turned back into the columns of the frame."""
@@ -290,10 +291,12 @@ def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:
     if samples <= units:
         return errors
     if samples <= LONG * units:
-        return jnp.linalg.qr(errors.T, mode="r").T
+        triangle: Array = jnp.linalg.qr(errors.T, mode="r")
+        return triangle.T
     errors = errors.astype(float)
-    sizes, axes = jnp.linalg.eigh(errors @ errors.T)
-    return axes * jnp.sqrt(jnp.maximum(sizes, 0.0))
+    found = jnp.linalg.eigh(errors @ errors.T)
+    axes: Array = found.eigenvectors
+    return axes * jnp.sqrt(jnp.maximum(found.eigenvalues, 0.0))
 
 
 def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row frame"]:
@@ -318,7 +321,7 @@ def chi(key: Key, step: Array, degrees: Float[Array, " count"]) -> Float[Array, 
     width = 1 / jnp.sqrt(9 * centre)
     own = jnp.arange(count, dtype=jnp.uint64) + np.uint64(1 << 31)
 
-    def attempt(state):
+    def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         turn, kept, done = state
         x = normals(key, step, _DIAGONAL, (count,), turn=turn)
         u = uniforms(key, step, _DIAGONAL, own + turn * np.uint64(count))

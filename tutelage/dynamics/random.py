@@ -110,10 +110,14 @@ def normal_rows(
     return jnp.concatenate(list(_box_muller(one, two, form)), axis=1)[:, :columns]
 
 
+_Real = type[np.float32] | type[np.float64]
+_Whole = type[np.uint32] | type[np.uint64]
+
+
 class _Format:
     """How a floating-point number is built of bits, and how many terms its series need."""
 
-    def __init__(self, real: Any, whole: Any, mantissa: int, bias: int, terms: int, log_terms: int):
+    def __init__(self, real: _Real, whole: _Whole, mantissa: int, bias: int, terms: int, log_terms: int):
         self.real, self.whole, self.mantissa, self.bias = real, whole, mantissa, bias
         self.one = whole(bias << mantissa)
         # sin(2 pi x)/x and cos(2 pi x) in x^2 for |x| <= 1/8; log((1+s)/(1-s))/s in s^2 for s^2 <= 0.0295.
@@ -130,7 +134,8 @@ _DOUBLE = _Format(np.float64, np.uint64, 52, 1023, 8, 11)
 def _from_one_to_two(bits: Array, form: _Format) -> Array:
     """Uniform on [1, 2): the top bits as a mantissa."""
     spare = 8 * bits.dtype.itemsize - form.mantissa
-    return jax.lax.bitcast_convert_type((bits >> spare) | form.one, form.real)
+    made: Array = jax.lax.bitcast_convert_type((bits >> spare) | form.one, form.real)
+    return made
 
 
 def _unit(bits: Array, form: _Format) -> Array:
@@ -155,7 +160,8 @@ def _log(u: Array, form: _Format) -> Array:
     large = part > form.real(math.sqrt(2))
     part = jnp.where(large, part / 2, part)
     s = (part - 1) / (part + 1)
-    return s * _series(s * s, form.logarithm) + (power + large).astype(form.real) * form.real(math.log(2))
+    logarithm: Array = s * _series(s * s, form.logarithm)
+    return logarithm + (power + large).astype(form.real) * form.real(math.log(2))
 
 
 def _box_muller(one: Array, two: Array, form: _Format) -> Array:

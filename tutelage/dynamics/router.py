@@ -56,7 +56,8 @@ class Routed:
     def load(self) -> NDArray[np.float64]:
         """The part of all samples that each expert got, (step, expert)."""
         seen = self.counts.sum(axis=1)
-        return seen / seen.sum(axis=-1, keepdims=True)
+        share: NDArray[np.float64] = seen / seen.sum(axis=-1, keepdims=True)
+        return share
 
     @property
     def load_entropy(self) -> NDArray[np.float64]:
@@ -327,4 +328,5 @@ class RouterStep(AbstractStep):
             while float(moment.clock) < stop:
                 moment = self.step(oracle, moment, jnp.asarray(stop))[0]
             done.append(moment)
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+        together: Moment = jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+        return together

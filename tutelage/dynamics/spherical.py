@@ -121,8 +121,9 @@ def _apart(
         moved, good = together(rule, units, state[0], piece, careful=careful)
         return moved, state[1] & good
 
-    state = first, jnp.ones(len(first), bool)
-    return jax.lax.fori_loop(0, -(-jnp.max(counts) // BLOCK), block, state)
+    begin = first, jnp.ones(len(first), bool)
+    end: tuple[First, Good] = jax.lax.fori_loop(0, -(-jnp.max(counts) // BLOCK), block, begin)
+    return end
 
 
 def _gathered(mine: Bool[Array, " sample"]) -> Int[Array, " sample"]:
@@ -153,7 +154,8 @@ def _jointly(
 
 def _renormalised(first: First) -> First:
     """Rounding lets norms drift, by 1e-14 in a segment."""
-    return first / jnp.linalg.norm(first, axis=-1, keepdims=True)
+    lengths: Array = jnp.linalg.norm(first, axis=-1, keepdims=True)
+    return first / lengths
 
 
 class ExpertWeights(eqx.Module):
@@ -312,7 +314,8 @@ class SphericalStep(AbstractStep):
         first = learner.first
         for start in starts:
             first = self._segment(learner, first, self._dealt(learner, start))
-        return jax.block_until_ready(first)
+        jax.block_until_ready(first)
+        return first
 
     def _on_all_cores(self, learner: "Learner", starts: range, large: bool) -> First:
         """The next segment is drawn while this one is learned; large experts are learned side by side."""
@@ -339,7 +342,8 @@ class SphericalStep(AbstractStep):
         return partial(segment, self.rule, units, first[m : m + 1], dealt.samples, dealt.gates[m : m + 1])
 
     def _dealt(self, learner: "Learner", start: int) -> Dealt:
-        return jax.block_until_ready(_deal(learner, jnp.asarray(start), jnp.asarray(self.end)))
+        dealt: Dealt = jax.block_until_ready(_deal(learner, jnp.asarray(start), jnp.asarray(self.end)))
+        return dealt
 
     def _segment(self, learner: "Learner", first: First, dealt: Dealt) -> First:
         return segment(self.rule, learner.units, first, dealt.samples, dealt.gates)

@@ -21,6 +21,8 @@ from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
 
 Size = Literal["quick", "full"]
+Told = Callable[[str, int, int], None]
+"""Is told what is being done, how much is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class Paper:
         size: Size = "quick",
         seeds: int = 10,
         only: tuple[str, ...] = (),
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Told | None = None,
     ) -> Table:
         """Check the claims (all, or those named in `only`) and return the table.
 
@@ -196,7 +198,9 @@ class Paper:
         with some_store():  # claims share runs
             return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
 
-    def _checked(self, wanted, settings, size, seeds, progress) -> Iterator[Checked]:
+    def _checked(
+        self, wanted: list[Claim], settings: Settings, size: Size, seeds: int, progress: Told | None
+    ) -> Iterator[Checked]:
         evidence = self.evidence(settings, size, seeds)
         for number, claim in enumerate(wanted):
             if progress:

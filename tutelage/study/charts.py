@@ -232,7 +232,8 @@ class _Cells:
         if self.kind == "time":
             return spread_to_come(self.values, self.limit)[1]
         counts = np.isfinite(self.values).sum(-1)
-        return np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
+        mean: Numbers = np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
+        return mean
 
     def panel(
         self,

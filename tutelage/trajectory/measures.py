@@ -185,7 +185,8 @@ def _value(run: Run, name: str, when: str, variable: str, reducer: str) -> xr.Da
     if reducer == "count":
         return found.notnull().sum(axes)
     # The first of several times has come once one has; the last of them only when all have.
-    return getattr(found, reducer)(axes, skipna=reducer == "min")
+    reduced: xr.DataArray = getattr(found, reducer)(axes, skipna=reducer == "min")
+    return reduced
 
 
 def _over_time(run: Run, when: str, variable: str) -> xr.DataArray:
