@@ -4,12 +4,13 @@ A chunk is a pure function of the state before it; what happens between chunks i
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt64
+from numpy.typing import ArrayLike
 
 from tutelage._errors import StopReason
 from tutelage.dynamics.base import AbstractStep, Moment
@@ -19,7 +20,7 @@ from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.trees import finite, square_norm
 
-Observables = tuple[tuple[str, Callable[[Snapshot], Any]], ...]
+Observables = tuple[tuple[str, Callable[[Snapshot], ArrayLike]], ...]
 Watched = tuple[tuple[Event, ...], tuple[Crossings, ...]]
 Row = dict[str, Array]
 

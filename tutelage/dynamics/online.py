@@ -31,7 +31,7 @@ from tutelage.oracle.base import AbstractOracle, Population
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates, Weights, host_weights
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -108,7 +108,8 @@ class Sgd(AbstractDynamics):
         if not (callable(getattr(self.optimiser, "init", None)) and callable(getattr(self.optimiser, "update", None))):
             raise BadInput(f"optimiser is {self.optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
 
-    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Problem, self.name)
         begin = self._begun(problem, seeds, start)
         outside = problem.inputs.dim - begin.student.first.shape[-1] if self.law == "exact" else 0
         step = OnlineStep(
@@ -150,7 +151,7 @@ class Sgd(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return int(self.steps) + 1 if asked is None else asked
 
-    def facts(self, problem: Problem) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         del problem
         how = {"optimiser": "optax"} if self.step is None else {"step": float(self.step)}
         return how | {"steps": int(self.steps), "batch": int(self.batch), "law": self.law, "dtype": self.dtype}

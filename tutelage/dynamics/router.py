@@ -26,7 +26,7 @@ from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import entropy_of
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.outputs import First, checked, expert_outputs
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import AbstractProblem, Start, of_kind
 from tutelage.problem.routers import Router, Top1
 from tutelage.problem.units import Units
 
@@ -257,7 +257,8 @@ class RouterSteps(AbstractDynamics):
     phase: int = 2
     precision: Literal["float64", "float32"] = "float64"
 
-    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Clustered, self.name)
         if start is None:
             raise BadInput(
                 "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
@@ -286,7 +287,7 @@ class RouterSteps(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return self.steps + 1 if asked is None else asked
 
-    def facts(self, problem: Clustered) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"samples": self.samples, "steps": self.steps, "step": self.step, "phase": self.phase}
 
 

@@ -33,7 +33,7 @@ from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import AbstractProblem, Start, of_kind
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Units
 
@@ -209,7 +209,8 @@ class Spherical(AbstractDynamics):
                 "weighted gates are for the correlation; with the squared loss gates are part of the output."
             )
 
-    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Clustered, self.name)
         weights = stacked([self._drawn(problem, seed) for seed in seeds]) if start is None else start.student
         rows = weights.theta if self.theta is None else self._rows(problem, weights.first, len(seeds))
         if (rows is None) != (self.router is None):
@@ -242,7 +243,7 @@ class Spherical(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return MAX_STEPS if asked is None else asked
 
-    def facts(self, problem: Clustered) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         names = ("samples", "step", "loss", "batch", "precision", "phase")
         return {name: getattr(self, name) for name in names} | {"router": str(self.router)}
 

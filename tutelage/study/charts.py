@@ -1,6 +1,6 @@
 """Pictures of a sweep, as data: a measure over one setting with its fits, or over two as a phase diagram."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ MARKERS = "osDvP*X"
 def trend(
     dataset: xr.Dataset,
     measure: str,
-    fits: Sequence[Fit] | Mapping[Any, Fit] = (),
+    fits: Sequence[Fit] | Mapping[Hashable, Fit] = (),
     over: str | None = None,
 ) -> Sheet:
     """A measure of a sweep over one setting: medians with bars, or probabilities with exact intervals.

@@ -49,7 +49,7 @@ class Measure:
 
     name: str
     long_name: str
-    of: Callable[[Any], "ArrayLike | Measured"]
+    of: Callable[[Run], "ArrayLike | Measured"]
     units: str = ""
     kind: Kind = "number"
     law: Callable[[Any], float] | None = None
@@ -116,7 +116,7 @@ def _once(items: Iterable[Any]) -> tuple[Any, ...]:
 class _All:
     """All conditions hold. Compares equal for equal conditions, so that all cells of a sweep share a compilation."""
 
-    conditions: tuple[Callable[[Snapshot], Any], ...]
+    conditions: tuple[Callable[[Snapshot], Float[Array, ""]], ...]
 
     def __call__(self, view: Snapshot) -> Float[Array, ""]:
         return jnp.stack([condition(view) for condition in self.conditions]).min()
