@@ -65,7 +65,7 @@ class Quadratic(NamedTuple):
     taught: Numbers
     constant: float
 
-    def risk(self, kept: Iterable[int]) -> float:
+    def risk(self, kept: Iterable[int] | NDArray[np.integer]) -> float:
         """`R` with these units, summed anew."""
         kept = list(kept)
         return float(self.own[np.ix_(kept, kept)].sum() - 2 * self.taught[kept].sum() + self.constant)
@@ -170,7 +170,7 @@ class Refit(NamedTuple):
     risk: float
 
 
-def refit(gram: Gram, kept: Iterable[int], *, target: ArrayLike | None = None) -> Refit:
+def refit(gram: Gram, kept: Iterable[int] | NDArray[np.integer], *, target: ArrayLike | None = None) -> Refit:
     """The exact least squares of the kept units' output weights; the shortest solution where units repeat each other.
 
     ```python

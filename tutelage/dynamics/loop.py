@@ -35,15 +35,15 @@ class Limits(NamedTuple):
 
 
 class State(eqx.Module):
-    """All that the next chunk needs. `before` and `after` bracket the step in which each event happened; `crossed`: the
-    times of crossings, an array for each."""
+    """All that the next chunk needs, on the host for all seeds. `before` and `after` bracket the step in which each
+    event happened; `crossed`: the times of crossings, an array for each."""
 
     moment: Moment
-    steps: Int[Array, ""]
-    reason: Int[Array, ""]
-    fired: Bool[Array, " event"]
+    steps: Int[Array, "*seed"]
+    reason: Int[Array, "*seed"]
+    fired: Bool[Array, "*seed event"]
     before: Moment
-    after: Float[Array, " event"]
+    after: Float[Array, "*seed event"]
     crossed: tuple[Array, ...] = ()
 
 
@@ -224,7 +224,7 @@ def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTr
         scene = Scene(oracle, fixed.teacher, start)
 
         def find(index: Int[Array, ""], before: Moment, after: Float[Array, ""]) -> Moment:
-            def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            def halve(_: Array | int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
                 middle = 0.5 * (ends[0] + ends[1])
                 seen = move.within(oracle, before, middle)
                 passed = _event_values(events, scene.view(seen.weights))[index] >= 0

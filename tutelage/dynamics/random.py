@@ -63,7 +63,7 @@ def _turn(x: Array) -> Array:
     return (x >> 32) | (x << 32)
 
 
-def uniforms(key: Key, step: Array, purpose: int, place: UInt64[Array, " count"]) -> Float[Array, " count"]:
+def uniforms(key: Key, step: Array, purpose: int, place: UInt64[Array, "..."]) -> Float[Array, "..."]:
     """Independent uniforms on (0, 1], in double precision."""
     return _unit(random_bits(key, step, purpose, place), _DOUBLE)
 
@@ -101,7 +101,7 @@ def normal_rows(
 ) -> Float[Array, "row column"]:
     """Standard normals, a row for each number in `rows`, which a row's entries depend on alone."""
     half = -(-columns // 2)
-    place = jnp.arange(half, dtype=jnp.uint64)
+    place = jnp.arange(half, dtype=jnp.uint64)[None]
     draw, form = (short_random_bits, _SINGLE) if jnp.dtype(dtype) == jnp.float32 else (random_bits, _DOUBLE)
     # In a loop of two turns, and so stored, as in `normals`.
     one, two = jax.lax.map(
@@ -161,7 +161,7 @@ def _log(u: Array, form: _Format) -> Array:
     part = jnp.where(large, part / 2, part)
     s = (part - 1) / (part + 1)
     logarithm: Array = s * _series(s * s, form.logarithm)
-    return logarithm + (power + large).astype(form.real) * form.real(math.log(2))
+    return logarithm + (power + large.astype(jnp.int32)).astype(form.real) * form.real(math.log(2))
 
 
 def _box_muller(one: Array, two: Array, form: _Format) -> Array:
@@ -176,4 +176,5 @@ def _box_muller(one: Array, two: Array, form: _Format) -> Array:
     cosine = jnp.where(two & form.whole(1) == 0, cosine, -cosine)
     # One loop that takes the sine or the cosine is quicker than joining the two.
     former = jnp.array([True, False]).reshape(2, *(1 for _ in one.shape))
-    return radius * jnp.where((two & form.whole(2) == 0) == former, sine, cosine)
+    first = (two & form.whole(2) == 0)[None] == former
+    return radius[None] * jnp.where(first, sine[None], cosine[None])

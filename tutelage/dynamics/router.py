@@ -230,11 +230,11 @@ class RoutedExperts(eqx.Module):
     `counts`: samples of each cluster that went to each expert; `entropy`: mean entropy of a sample's softmax weights.
     """
 
-    first: First
+    first: Float[Array, "*seed expert unit dim"]
     units: Units
-    theta: Theta
-    counts: Float[Array, "cluster expert"]
-    entropy: Float[Array, ""]
+    theta: Float[Array, "*seed expert dim"]
+    counts: Float[Array, "*seed cluster expert"]
+    entropy: Float[Array, "*seed"]
 
 
 @dataclass(frozen=True)

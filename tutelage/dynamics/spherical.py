@@ -161,9 +161,9 @@ def _renormalised(first: First) -> First:
 class ExpertWeights(eqx.Module):
     """The parameters of experts behind a router: incoming rows, what else their units are, and the router's rows."""
 
-    first: First
+    first: Float[Array, "*seed expert unit dim"]
     units: Units
-    theta: Float[Array, "expert dim"] | None = None
+    theta: Float[Array, "*seed expert dim"] | None = None
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class SphericalStep(AbstractStep):
         weights, data = moment.weights, Stream(self.problem, moment.carry, self.precision)
         return Learner(data, weights.units, weights.first, weights.theta, self.router, self.weighted)
 
-    def _moved(self, moment: Moment, first: First, clock: Array) -> Moment:
+    def _moved(self, moment: Moment, first: Float[Array, "*seed expert unit dim"], clock: Array) -> Moment:
         weights = eqx.tree_at(lambda each: each.first, moment.weights, first)
         return Moment(weights, clock, clock, moment.carry)
 

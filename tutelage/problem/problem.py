@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import PyTree
@@ -15,6 +15,7 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, host_weights
 
 
+@runtime_checkable
 class Inputs(Protocol):
     """What every law of inputs has."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ FINAL, STAGES = "final", "stages"
 """Groups of a run's file: the last weights, and its stages."""
 
 
+@runtime_checkable
 class Place(Protocol):
     """What a run knows of its entry in a store."""
 
