@@ -8,7 +8,8 @@ import jaxtyping
 import pytest
 
 # Before anything imports tutelage.
-jaxtyping.install_import_hook(["tutelage.problem", "tutelage.oracle"], "typechecking.check")
+CHECKED = ("problem", "oracle", "dynamics", "trajectory", "analysis", "store", "study")
+jaxtyping.install_import_hook([f"tutelage.{folder}" for folder in CHECKED], "typechecking.check")
 
 ROOT = Path(__file__).parent
 CAREFUL = ("problem", "oracle")

@@ -47,6 +47,7 @@ from .panels import Mark as Mark
 from .panels import Panel as Panel
 from .panels import Series as Series
 from .panels import Sheet as Sheet
+from .panels import Style as Style
 from .panels import band as band
 from .panels import line as line
 from .panels import seed_lines as seed_lines

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,18 +16,18 @@ from tutelage.trajectory.findings import Table as Table
 from tutelage.trajectory.findings import Verdict as Verdict
 
 
-def holds_if(ok: Any) -> Verdict:
+def holds_if(ok: object) -> Verdict:
     """*holds* when true, else *fails*."""
     return Verdict.HOLDS if bool(ok) else Verdict.FAILS
 
 
-def at_most(measured: Any, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
+def at_most(measured: ArrayLike, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
     """The claim `measured <= bound`; an array is judged by its largest entry, and nan fails."""
     worst = float(np.max(np.asarray(measured, float)))
     return Finding(holds_if(worst <= bound), worst, bound, "<=", seeds, detail=detail)
 
 
-def at_least(measured: Any, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
+def at_least(measured: ArrayLike, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
     """The claim `measured >= bound`; an array is judged by its smallest entry, and nan fails."""
     worst = float(np.min(np.asarray(measured, float)))
     return Finding(holds_if(worst >= bound), worst, bound, ">=", seeds, detail=detail)

@@ -1,7 +1,7 @@
 """A figure as data: panels of named series. Papers make them from a Dataset; `present.figures` draws them."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import xarray as xr
@@ -10,6 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._types import Numbers
 
 Scale = Literal["linear", "log", "symlog"]
+
+
+class Style(TypedDict, total=False):
+    """How a `Series` looks."""
+
+    kind: Literal["line", "points", "steps"]
+    dash: Literal["solid", "dashed", "dotted"]
+    colour: int | None
+    marker: str
+    right: bool
+    faint: bool
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,8 @@ class Field:
     label: str
     levels: tuple[float, ...] = ()
     cells: bool = False
-    columns: tuple[Any, ...] = ()
-    rows: tuple[Any, ...] = ()
+    columns: tuple[float | str, ...] = ()
+    rows: tuple[float | str, ...] = ()
     ends: tuple[float, float] | None = None
     written: str = ""
 
@@ -136,7 +147,7 @@ def _quantile(ordered: Numbers, place: Numbers) -> Numbers:
         return np.where(np.isfinite(above), below + place % 1 * (above - below), above)
 
 
-def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **style: Any) -> Series:
+def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **style: Unpack[Style]) -> Series:
     """The median over seeds with a band (or bars, for points) from the 10 % to the 90 % quantile: see `spread`.
 
     `values` are (seed, x), or a DataArray with a dimension `seed`. A median that has not come yet is not shown.
@@ -147,13 +158,21 @@ def band(x: ArrayLike, values: ArrayLike | xr.DataArray, label: str = "", **styl
 
 
 def seed_lines(
-    x: ArrayLike, values: xr.DataArray, label: str, *, most: int | None = None, **style: Any
+    x: ArrayLike, values: xr.DataArray, label: str, *, colour: int | None = None, most: int | None = None
 ) -> list[Series]:
     """A line per seed, for the first `most` of them: the first is labelled, the others are faint."""
     rows = values.transpose("seed", ...).values[:most]
-    return [line(x, row, "" if number else label, faint=bool(number), **style) for number, row in enumerate(rows)]
+    return [line(x, row, "" if number else label, faint=bool(number), colour=colour) for number, row in enumerate(rows)]
 
 
-def line(x: ArrayLike, y: ArrayLike, label: str = "", **style: Any) -> Series:
+def line(
+    x: ArrayLike,
+    y: ArrayLike,
+    label: str = "",
+    *,
+    low: Numbers | None = None,
+    high: Numbers | None = None,
+    **style: Unpack[Style],
+) -> Series:
     """A `Series` from anything array-like."""
-    return Series(np.asarray(x, float), np.asarray(y, float), label, **style)
+    return Series(np.asarray(x, float), np.asarray(y, float), label, low=low, high=high, **style)

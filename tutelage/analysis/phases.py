@@ -120,7 +120,7 @@ class Milestone:
     """
 
     name: str
-    condition: Callable[[xr.Dataset], Any]
+    condition: Callable[[xr.Dataset], ArrayLike]
     description: str = ""
     predicted: float | Callable[[xr.Dataset], float | None] | None = None
     stays: bool = True

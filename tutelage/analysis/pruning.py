@@ -65,7 +65,7 @@ class Quadratic(NamedTuple):
     taught: Numbers
     constant: float
 
-    def risk(self, kept: Iterable[int]) -> float:
+    def risk(self, kept: Iterable[int] | NDArray[np.integer]) -> float:
         """`R` with these units, summed anew."""
         kept = list(kept)
         return float(self.own[np.ix_(kept, kept)].sum() - 2 * self.taught[kept].sum() + self.constant)

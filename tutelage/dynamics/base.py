@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree, UInt64
 from numpy.typing import NDArray
 
 from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.problem import AbstractProblem, Start
 
 if TYPE_CHECKING:
     from tutelage.dynamics.record import Record
@@ -29,7 +30,7 @@ class Moment(NamedTuple):
     weights: PyTree
     clock: Float[Array, ""]
     time: Float[Array, ""]
-    carry: Any
+    carry: PyTree
 
 
 class Ahead(NamedTuple):
@@ -140,7 +141,7 @@ class AbstractDynamics(abc.ABC):
     """The gradient, as a part of the norm of the weights, at which a run has converged unless asked otherwise."""
 
     @abc.abstractmethod
-    def prepare(self, problem: Any, seeds: list[int], start: PyTree | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         """The step, its oracle and the starting weights of all seeds.
 
         `start`: a `Start` (teacher, and students with a leading seed axis) in place of the problem's own.
@@ -155,5 +156,5 @@ class AbstractDynamics(abc.ABC):
         """The most steps of a seed."""
 
     @abc.abstractmethod
-    def facts(self, problem: Any) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         """What the attributes of a Dataset say of it."""

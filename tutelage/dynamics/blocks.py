@@ -119,7 +119,7 @@ def safe(rule: Rule, units: Units, first: Rows, block: Block) -> Rows:
     size, dtype = len(block.labels), first.dtype
     seen, gram = block.inputs @ first.T, block.inputs @ block.inputs.T
 
-    def update(carry, turn):
+    def update(carry: tuple[Array, Array], turn: Array) -> tuple[tuple[Array, Array], None]:
         scale, terms = carry
         rows, own = _rows(turn, rule.batch, gram)
         labels, gates, start = (
@@ -164,7 +164,8 @@ def together(
     """
     if careful:
         return _each(safe, rule, units, first, blocks), jnp.ones(len(first), bool)
-    return _each(quick, rule, units, first, blocks)
+    moved, good = _each(quick, rule, units, first, blocks)
+    return moved, good
 
 
 def _each(form: Callable[..., Any], rule: Rule, units: Units, first: Array, blocks: Block) -> Any:

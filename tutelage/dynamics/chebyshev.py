@@ -6,7 +6,7 @@ hundred times as far. The eigenvalues of the Jacobian must lie near the real axi
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 DAMPING = 2 / 13
 """The paper's epsilon: it keeps the stability polynomial below one, by about a third of this."""
@@ -37,7 +37,10 @@ costs the estimate half a per cent.
 
 Vector = Float[Array, " parameters"]
 Scalar = Float[Array, ""]
-Field = Callable[[Scalar, Vector], Vector]
+Time = Float[Array, ""] | Float[np.ndarray, ""] | float
+Field = Callable[[Time, Vector], Vector]
+Flag = Bool[Array, ""] | Bool[np.ndarray, ""] | bool
+Terms = diffrax.AbstractTerm[Any, Any]
 
 
 class Memory(NamedTuple):
@@ -53,6 +56,10 @@ class Memory(NamedTuple):
     bound: Scalar
 
 
+Stepped = tuple[PyTree, PyTree, dict[str, PyTree], Memory, Any]
+"""What `diffrax` wants of a step: its end, its error, what to interpolate from, the memory, and how it went."""
+
+
 class Polynomials(NamedTuple):
     """The Chebyshev polynomial of one degree at `w0`, its two derivatives, and `b = T'' / T'^2`."""
 
@@ -62,7 +69,10 @@ class Polynomials(NamedTuple):
     weight: Scalar
 
 
-class RKC2(diffrax.AbstractAdaptiveSolver):
+_Stage = tuple[Int[Array, ""], Vector, Vector, Polynomials, Polynomials, Vector]
+
+
+class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
     """A solver for `diffrax` that chooses its number of stages at each step.
 
     - `most`: the largest number of stages. A step that needs more is refused: its error is infinite and its result is
@@ -88,13 +98,13 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
     term_structure: ClassVar = diffrax.ODETerm
     interpolation_cls: ClassVar = diffrax.ThirdOrderHermitePolynomialInterpolation
 
-    def order(self, terms) -> int:
+    def order(self, terms: Terms) -> int:
         return 2
 
-    def error_order(self, terms) -> int:
+    def error_order(self, terms: Terms) -> int:
         return 3
 
-    def func(self, terms, t0, y0, args):
+    def func(self, terms: Terms, t0: Time, y0: PyTree, args: PyTree) -> PyTree:
         return terms.vf(t0, y0, args)
 
     def stages(self, width: Scalar | float, bound: Scalar | float) -> Int[Array, ""]:
@@ -107,7 +117,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
         """The longest step that `most` stages can make, less a thousandth for the rounding of the clock."""
         return 0.999 * (self.most**2 - 1) / GROWTH / jnp.asarray(bound)
 
-    def init(self, terms, t0, t1, y0, args) -> Memory:
+    def init(self, terms: Terms, t0: Time, t1: Time, y0: PyTree, args: PyTree) -> Memory:
         field, y, _ = _flat(terms, y0, args)
         first = Memory(jnp.zeros_like(y), jnp.asarray(_noise(y.size), y.dtype), jnp.zeros_like(y, shape=()))
 
@@ -117,11 +127,22 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
             # The bound is forgotten between iterations: that of a vector which has not converged means nothing.
             later = _improved(y, found, memory._replace(bound=0 * memory.bound))
             begun = memory._replace(velocity=found)
-            return jax.tree.map(lambda a, b: jnp.where(number > 0, a, b), later, begun)
+            chosen: Memory = jax.tree.map(lambda a, b: jnp.where(number > 0, a, b), later, begun)
+            return chosen
 
-        return jax.lax.fori_loop(0, 16, again, first)
+        found: Memory = jax.lax.fori_loop(0, 16, again, first)
+        return found
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self,
+        terms: Terms,
+        t0: Time,
+        t1: Time,
+        y0: PyTree,
+        args: PyTree,
+        solver_state: Memory,
+        made_jump: Flag,
+    ) -> Stepped:
         field, y, shaped = _flat(terms, y0, args)
         velocity, direction, bound = solver_state
         velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
@@ -133,7 +154,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
         return shaped(new), shaped(error), dense, memory, diffrax.RESULTS.successful
 
     def move(
-        self, field: Field, t0: Scalar, t1: Scalar, width: Scalar, y: Vector, memory: Memory
+        self, field: Field, t0: Time, t1: Time, width: Scalar, y: Vector, memory: Memory
     ) -> tuple[Vector, Vector, Vector]:
         """The move of a step, its error and the field at its end; not a number with an infinite error if refused."""
         stages = self.stages(width, memory.bound)
@@ -143,7 +164,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver):
         return jnp.where(failed, jnp.nan, move), jnp.where(failed, jnp.inf, error), end
 
 
-def _flat(terms, y0, args) -> tuple[Field, Vector, Callable]:
+def _flat(terms: Terms, y0: PyTree, args: PyTree) -> tuple[Field, Vector, Callable[[Vector], PyTree]]:
     """The field on flat vectors, the start as one, and the way back."""
     y, shaped = ravel_pytree(y0)
     return lambda t, x: ravel_pytree(terms.vf(t, shaped(x), args))[0], y, shaped
@@ -156,7 +177,7 @@ def _noise(size: int) -> np.ndarray:
 
 
 def _travel(
-    field: Field, start: Scalar, span: Scalar, width: Scalar, y: Vector, velocity: Vector, stages: Int[Array, ""]
+    field: Field, start: Time, span: Time, width: Scalar, y: Vector, velocity: Vector, stages: Int[Array, ""]
 ) -> tuple[Vector, Vector]:
     """One step: the move, and the field where it ends.
 
@@ -164,7 +185,7 @@ def _travel(
     """
     w0, w1 = _arguments(stages)
 
-    def stage(carry):
+    def stage(carry: _Stage) -> _Stage:
         number, older, move, lower, poly, _ = carry
         upper = _next(w0, lower, poly)
         here = field(start + w1 * poly.weight * poly.first * span, y + move)
@@ -199,7 +220,7 @@ def _next(w0: Scalar, lower: Polynomials, poly: Polynomials) -> Polynomials:
     return Polynomials(value, first, second, second / first**2)
 
 
-def measured(field: Field, t: Scalar, y: Vector, memory: Memory) -> Memory:
+def measured(field: Field, t: Time, y: Vector, memory: Memory) -> Memory:
     """One iteration of the nonlinear power method at `y`, whose field is in the memory."""
     return _improved(y, field(t, y + _length(y) * memory.direction), memory)
 

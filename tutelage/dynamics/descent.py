@@ -18,7 +18,7 @@ from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import scaled
 
 Schedule = Callable[[Float[Array, ""]], Float[Array, ""]]
@@ -93,7 +93,8 @@ class Descent(AbstractDynamics):
         positive("step", self.step)
         positive("steps", self.steps)
 
-    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Problem, self.name)
         if self.truncation is not None and isinstance(problem.student, Mixture):
             raise BadInput("truncation is for two-layer networks, but the student is a mixture; leave it out.")
         student = problem.student
@@ -108,7 +109,7 @@ class Descent(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return int(self.steps) + 1 if asked is None else asked
 
-    def facts(self, problem: Problem) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         del problem
         about: dict[str, Any] = {"step": float(self.step), "steps": int(self.steps), "samples": samples_of(self.data)}
         return about | ({"truncation": str(self.truncation)} if self.truncation else {})

@@ -120,11 +120,12 @@ class Loop(Kept):
             state, row = note(self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
             return state, {name: value[:, None] for name, value in row.items()}
         padded = jnp.asarray(np.pad(stops, (0, self.chunk - len(stops)), mode="edge"))
-        return self._apart(
+        state, rows = self._apart(
             lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, padded),
             self.start,
             self.state,
         )
+        return state, rows
 
     def _driven(self, stop: float) -> bool:
         """Let the step go on towards the next record; whether it is there, or paused so that the run may be kept."""

@@ -100,10 +100,11 @@ def _root(before: End, after: End, new: Bool[Array, "..."]) -> Float[Array, "...
         near, far = (1 + 2 * u) * (1 - u) ** 2 * low_value, u**2 * (3 - 2 * u) * high_value
         return near + far + width * u * (1 - u) * ((1 - u) * leaving - u * arriving)
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array | int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         passed = cubic(middle) >= 0
         return jnp.where(passed, ends[0], middle), jnp.where(passed, middle, ends[1])
 
     start = jnp.zeros_like(low_value), jnp.ones_like(low_value)
-    return before.clock + width * jax.lax.fori_loop(0, 30, halve, start)[1]
+    part: Array = jax.lax.fori_loop(0, 30, halve, start)[1]
+    return before.clock + width * part

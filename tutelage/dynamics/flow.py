@@ -21,7 +21,7 @@ from tutelage.dynamics.stabilised import Stabilised
 from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import chosen_parts, flatten, scaled, unflatten
 
 Solver = Literal["explicit", "stabilised", "stiff"]
@@ -84,7 +84,8 @@ class Flow(AbstractDynamics):
         if self.rtol is not None:
             positive("rtol", self.rtol)
 
-    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Problem, self.name)
         student = problem.student
         solver = _first_solver(problem, self.data) if self.solver == "auto" else self.solver
         step = FlowStep(
@@ -104,8 +105,8 @@ class Flow(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return MAX_STEPS if asked is None else asked
 
-    def facts(self, problem: Problem) -> dict[str, Any]:
-        rtol, samples = self.tolerance(problem), samples_of(self.data)
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
+        rtol, samples = self.tolerance(of_kind(problem, Problem, self.name)), samples_of(self.data)
         return {"until": float(self.until), "rtol": rtol, "solver": self.solver, "samples": samples}
 
 
@@ -131,7 +132,7 @@ def _velocity(
 
 
 @_velocity.def_jvp
-def _(primals, tangents):
+def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
     y, oracle, scale, like, _ = primals
     return _velocity(*primals), scale * (oracle.hessian(unflatten(y, like)) @ tangents[0])
 

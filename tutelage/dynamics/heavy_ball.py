@@ -17,7 +17,7 @@ from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepa
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import scaled
 
 
@@ -53,7 +53,8 @@ class HeavyBall(AbstractDynamics):
         if not 0 <= self.momentum < 1:
             raise BadInput(f"momentum is {self.momentum}, but a number from 0 to below 1 was expected.")
 
-    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Problem, self.name)
         sizes = jnp.asarray(float(self.step)), jnp.asarray(float(self.momentum))
         step = HeavyBallStep(*sizes, problem.student.rates(self.rates), problem.student.layers)
         return staged(step, problem, seeds, self.data, start)
@@ -64,7 +65,7 @@ class HeavyBall(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return int(self.steps) + 1 if asked is None else asked
 
-    def facts(self, problem: Problem) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         about = {"step": float(self.step), "steps": int(self.steps), "momentum": float(self.momentum)}
         return about | {"samples": samples_of(self.data)}
 

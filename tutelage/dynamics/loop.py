@@ -4,12 +4,13 @@ A chunk is a pure function of the state before it; what happens between chunks i
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt64
+from numpy.typing import ArrayLike
 
 from tutelage._errors import StopReason
 from tutelage.dynamics.base import AbstractStep, Moment
@@ -19,7 +20,7 @@ from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.trees import finite, square_norm
 
-Observables = tuple[tuple[str, Callable[[Snapshot], Any]], ...]
+Observables = tuple[tuple[str, Callable[[Snapshot], ArrayLike]], ...]
 Watched = tuple[tuple[Event, ...], tuple[Crossings, ...]]
 Row = dict[str, Array]
 
@@ -34,15 +35,15 @@ class Limits(NamedTuple):
 
 
 class State(eqx.Module):
-    """All that the next chunk needs. `before` and `after` bracket the step in which each event happened; `crossed`: the
-    times of crossings, an array for each."""
+    """All that the next chunk needs, on the host for all seeds. `before` and `after` bracket the step in which each
+    event happened; `crossed`: the times of crossings, an array for each."""
 
     moment: Moment
-    steps: Int[Array, ""]
-    reason: Int[Array, ""]
-    fired: Bool[Array, " event"]
+    steps: Int[Array, "*seed"]
+    reason: Int[Array, "*seed"]
+    fired: Bool[Array, "*seed event"]
     before: Moment
-    after: Float[Array, " event"]
+    after: Float[Array, "*seed event"]
     crossed: tuple[Array, ...] = ()
 
 
@@ -86,7 +87,8 @@ def _begin(move: AbstractStep, watched: Watched, context: Context, key: UInt64[A
     )
     state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
     # Strong types throughout, so that the first chunk and the later ones share one compilation.
-    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+    strong: State = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+    return strong
 
 
 def _step(
@@ -223,7 +225,7 @@ def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTr
         context = Context(oracle, fixed.teacher, start)
 
         def find(index: Int[Array, ""], before: Moment, after: Float[Array, ""]) -> Moment:
-            def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            def halve(_: Array | int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
                 middle = 0.5 * (ends[0] + ends[1])
                 seen = move.within(oracle, before, middle)
                 passed = _event_values(events, context.view(seen.weights))[index] >= 0

@@ -6,7 +6,7 @@ other. They leave their starts at times that differ by many decades, so that eac
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -133,7 +133,7 @@ def flow_overlaps(
     late = np.arange(len(clocks))[:, None] >= np.asarray(state.next)
     recorded = np.where(late[..., None], np.asarray(state.overlaps), np.asarray(state.recorded))[:-1]
 
-    def shaped(table: Array) -> NDArray:
+    def shaped(table: Array) -> NDArray[Any]:
         return np.asarray(table).reshape(*lead, *table.shape[1:])
 
     return OverlapFlow(
@@ -215,7 +215,7 @@ def _run(
             state.steps + 1,
             over,
         )
-        kept = jax.tree.map(lambda a, b: jnp.where(_like(keep, a), a, b), later, state._replace(width=width))
+        kept: _State = jax.tree.map(lambda a, b: jnp.where(_like(keep, a), a, b), later, state._replace(width=width))
         tried = state.steps + ~state.done
         return kept._replace(recorded=later.recorded, steps=tried)
 
@@ -236,7 +236,8 @@ def _run(
         jnp.zeros(len(start), int),
         jnp.any(halt & (jnp.abs(start) >= threshold), axis=-1),
     )
-    return jax.lax.while_loop(lambda s: ~jnp.all(s.done | (s.steps >= LIMIT)), body, state)
+    end: _State = jax.lax.while_loop(lambda s: ~jnp.all(s.done | (s.steps >= LIMIT)), body, state)
+    return end
 
 
 def _like(flags: Array, leaf: Array) -> Array:
@@ -261,7 +262,7 @@ def _step(velocity: Callable[[Array], Array], y: Array, first: Array, h: Array) 
     return place, stages[-1], h[:, None] * jnp.tensordot(jnp.asarray(_ERROR), stages, 1)
 
 
-def _crossing(level, clock: Array, h: Array, y: Array, v: Array, new: Array, late: Array) -> Array:
+def _crossing(level: Array, clock: Array, h: Array, y: Array, v: Array, new: Array, late: Array) -> Array:
     """When `|o|` crossed `level` in a step, inf if it did not: time as a cubic of the overlap, from both ends."""
     low, high = jnp.abs(y), jnp.abs(new)
     up, late_up = jnp.sign(y) * v, jnp.sign(new) * late

@@ -127,13 +127,21 @@ class _Setup(eqx.Module):
     block: int = eqx.field(static=True)
 
     @classmethod
-    def of(cls, problem: Clustered, units: Units, step, levels, until, served) -> "_Setup":
+    def of(
+        cls,
+        problem: Clustered,
+        units: Units,
+        step: float,
+        levels: tuple[float, ...],
+        until: tuple[int, ...],
+        served: ArrayLike | None,
+    ) -> "_Setup":
         if units.outgoing.ndim != 1:
             raise BadInput(f"walk: units have the shape {units.outgoing.shape}, but one flat axis was expected.")
         inputs, teacher = problem.inputs, problem.teacher
         weights = inputs.weights if served is None else np.asarray(served, float)
         if weights.shape != (inputs.count,) or not (np.all(weights >= 0) and weights.sum() > 0):
-            raise BadInput(f"walk: served is {served}, but {inputs.count} numbers from 0 up were expected, not all 0.")
+            raise BadInput(f"walk: served is {weights}, but {inputs.count} numbers from 0 up were expected, not all 0.")
         rows = in_basis(problem.frame)
         return cls(
             jnp.asarray(rows),
@@ -279,7 +287,7 @@ def _block(setup: _Setup, state: _State, end: Array) -> _State:
     draws = _draw(setup, state.key, numbers.astype(jnp.uint64))
     size = setup.step * setup.units.outgoing * jnp.where((numbers < end)[:, None], draws.label, 0.0)
 
-    def sample(carry, given):
+    def sample(carry: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
         o, r = carry
         x, s, size, others = given
         u = jnp.sum(o * x, axis=0) + r * s

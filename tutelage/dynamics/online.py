@@ -31,7 +31,7 @@ from tutelage.oracle.base import AbstractOracle, Population
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates, Weights, host_weights
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -108,7 +108,8 @@ class Sgd(AbstractDynamics):
         if not (callable(getattr(self.optimiser, "init", None)) and callable(getattr(self.optimiser, "update", None))):
             raise BadInput(f"optimiser is {self.optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
 
-    def prepare(self, problem: Problem, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Problem, self.name)
         begin = self._begun(problem, seeds, start)
         outside = problem.inputs.dim - begin.student.first.shape[-1] if self.law == "exact" else 0
         step = OnlineStep(
@@ -150,7 +151,7 @@ class Sgd(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return int(self.steps) + 1 if asked is None else asked
 
-    def facts(self, problem: Problem) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         del problem
         how = {"optimiser": "optax"} if self.step is None else {"step": float(self.step)}
         return how | {"steps": int(self.steps), "batch": int(self.batch), "law": self.law, "dtype": self.dtype}
@@ -263,7 +264,8 @@ class OnlineStep(AbstractStep):
         leaves, structure = jax.tree.flatten(state)
         marks = vectors(self.optimiser, layers) if extra else [False] * len(leaves)
         leaves = [widen(leaf, extra) if mark else leaf for leaf, mark in zip(leaves, marks, strict=True)]
-        return self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+        moves, state = self.optimiser.update(gradient, jax.tree.unflatten(structure, leaves), layers)
+        return moves, state
 
     def _turned(self, layers: Layers, state: Any, extra: int) -> tuple[Layers, Any]:
         """Incoming weights and vectors of the state together, turned back into the columns of the frame."""
@@ -290,10 +292,12 @@ def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:
     if samples <= units:
         return errors
     if samples <= LONG * units:
-        return jnp.linalg.qr(errors.T, mode="r").T
+        triangle: Array = jnp.linalg.qr(errors.T, mode="r")
+        return triangle.T
     errors = errors.astype(float)
-    sizes, axes = jnp.linalg.eigh(errors @ errors.T)
-    return axes * jnp.sqrt(jnp.maximum(sizes, 0.0))
+    found = jnp.linalg.eigh(errors @ errors.T)
+    axes: Array = found.eigenvectors
+    return axes * jnp.sqrt(jnp.maximum(found.eigenvalues, 0.0))
 
 
 def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row frame"]:
@@ -318,7 +322,7 @@ def chi(key: Key, step: Array, degrees: Float[Array, " count"]) -> Float[Array, 
     width = 1 / jnp.sqrt(9 * centre)
     own = jnp.arange(count, dtype=jnp.uint64) + np.uint64(1 << 31)
 
-    def attempt(state):
+    def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         turn, kept, done = state
         x = normals(key, step, _DIAGONAL, (count,), turn=turn)
         u = uniforms(key, step, _DIAGONAL, own + turn * np.uint64(count))

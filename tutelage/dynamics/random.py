@@ -63,7 +63,7 @@ def _turn(x: Array) -> Array:
     return (x >> 32) | (x << 32)
 
 
-def uniforms(key: Key, step: Array, purpose: int, place: UInt64[Array, " count"]) -> Float[Array, " count"]:
+def uniforms(key: Key, step: Array, purpose: int, place: UInt64[Array, "..."]) -> Float[Array, "..."]:
     """Independent uniforms on (0, 1], in double precision."""
     return _unit(random_bits(key, step, purpose, place), _DOUBLE)
 
@@ -101,7 +101,7 @@ def normal_rows(
 ) -> Float[Array, "row column"]:
     """Standard normals, a row for each number in `rows`, which a row's entries depend on alone."""
     half = -(-columns // 2)
-    place = jnp.arange(half, dtype=jnp.uint64)
+    place = jnp.arange(half, dtype=jnp.uint64)[None]
     draw, form = (short_random_bits, _SINGLE) if jnp.dtype(dtype) == jnp.float32 else (random_bits, _DOUBLE)
     # In a loop of two turns, and so stored, as in `normals`.
     one, two = jax.lax.map(
@@ -110,10 +110,14 @@ def normal_rows(
     return jnp.concatenate(list(_box_muller(one, two, form)), axis=1)[:, :columns]
 
 
+_Real = type[np.float32] | type[np.float64]
+_Whole = type[np.uint32] | type[np.uint64]
+
+
 class _Format:
     """How a floating-point number is built of bits, and how many terms its series need."""
 
-    def __init__(self, real: Any, whole: Any, mantissa: int, bias: int, terms: int, log_terms: int):
+    def __init__(self, real: _Real, whole: _Whole, mantissa: int, bias: int, terms: int, log_terms: int):
         self.real, self.whole, self.mantissa, self.bias = real, whole, mantissa, bias
         self.one = whole(bias << mantissa)
         # sin(2 pi x)/x and cos(2 pi x) in x^2 for |x| <= 1/8; log((1+s)/(1-s))/s in s^2 for s^2 <= 0.0295.
@@ -130,7 +134,8 @@ _DOUBLE = _Format(np.float64, np.uint64, 52, 1023, 8, 11)
 def _from_one_to_two(bits: Array, form: _Format) -> Array:
     """Uniform on [1, 2): the top bits as a mantissa."""
     spare = 8 * bits.dtype.itemsize - form.mantissa
-    return jax.lax.bitcast_convert_type((bits >> spare) | form.one, form.real)
+    made: Array = jax.lax.bitcast_convert_type((bits >> spare) | form.one, form.real)
+    return made
 
 
 def _unit(bits: Array, form: _Format) -> Array:
@@ -155,7 +160,8 @@ def _log(u: Array, form: _Format) -> Array:
     large = part > form.real(math.sqrt(2))
     part = jnp.where(large, part / 2, part)
     s = (part - 1) / (part + 1)
-    return s * _series(s * s, form.logarithm) + (power + large).astype(form.real) * form.real(math.log(2))
+    logarithm: Array = s * _series(s * s, form.logarithm)
+    return logarithm + (power + large.astype(jnp.int32)).astype(form.real) * form.real(math.log(2))
 
 
 def _box_muller(one: Array, two: Array, form: _Format) -> Array:
@@ -170,4 +176,5 @@ def _box_muller(one: Array, two: Array, form: _Format) -> Array:
     cosine = jnp.where(two & form.whole(1) == 0, cosine, -cosine)
     # One loop that takes the sine or the cosine is quicker than joining the two.
     former = jnp.array([True, False]).reshape(2, *(1 for _ in one.shape))
-    return radius * jnp.where((two & form.whole(2) == 0) == former, sine, cosine)
+    first = (two & form.whole(2) == 0)[None] == former
+    return radius[None] * jnp.where(first, sine[None], cosine[None])

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,14 +23,14 @@ class Observable:
     """
 
     name: str
-    measure: Callable[[Snapshot], Any]
+    measure: Callable[[Snapshot], ArrayLike]
     dims: tuple[str, ...] = ()
     long_name: str = ""
     units: str = "1"
-    coords: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    coords: tuple[tuple[str, tuple[object, ...]], ...] = ()
 
 
-Own = Mapping[str, Callable[[Snapshot], Any]] | tuple[Observable, ...]
+Own = Mapping[str, Callable[[Snapshot], ArrayLike]] | tuple[Observable, ...]
 When = int | Literal["all"] | ArrayLike
 
 

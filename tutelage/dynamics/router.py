@@ -26,7 +26,7 @@ from tutelage.oracle.clustered import ClusterOracle
 from tutelage.oracle.routing import entropy_of
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.outputs import First, checked, expert_outputs
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import AbstractProblem, Start, of_kind
 from tutelage.problem.routers import Router, Top1
 from tutelage.problem.units import Units
 
@@ -56,7 +56,8 @@ class Routed:
     def load(self) -> NDArray[np.float64]:
         """The part of all samples that each expert got, (step, expert)."""
         seen = self.counts.sum(axis=1)
-        return seen / seen.sum(axis=-1, keepdims=True)
+        share: NDArray[np.float64] = seen / seen.sum(axis=-1, keepdims=True)
+        return share
 
     @property
     def load_entropy(self) -> NDArray[np.float64]:
@@ -229,11 +230,11 @@ class RoutedExperts(eqx.Module):
     `counts`: samples of each cluster that went to each expert; `entropy`: mean entropy of a sample's softmax weights.
     """
 
-    first: First
+    first: Float[Array, "*seed expert unit dim"]
     units: Units
-    theta: Theta
-    counts: Float[Array, "cluster expert"]
-    entropy: Float[Array, ""]
+    theta: Float[Array, "*seed expert dim"]
+    counts: Float[Array, "*seed cluster expert"]
+    entropy: Float[Array, "*seed"]
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,8 @@ class RouterSteps(AbstractDynamics):
     phase: int = 2
     precision: Literal["float64", "float32"] = "float64"
 
-    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Clustered, self.name)
         if start is None:
             raise BadInput(
                 "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
@@ -285,7 +287,7 @@ class RouterSteps(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return self.steps + 1 if asked is None else asked
 
-    def facts(self, problem: Clustered) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"samples": self.samples, "steps": self.steps, "step": self.step, "phase": self.phase}
 
 
@@ -327,4 +329,5 @@ class RouterStep(AbstractStep):
             while float(moment.clock) < stop:
                 moment = self.step(oracle, moment, jnp.asarray(stop))[0]
             done.append(moment)
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+        together: Moment = jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+        return together

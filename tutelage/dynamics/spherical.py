@@ -33,7 +33,7 @@ from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.frame import stream as weights_of
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import AbstractProblem, Start, of_kind
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Units
 
@@ -121,8 +121,9 @@ def _apart(
         moved, good = together(rule, units, state[0], piece, careful=careful)
         return moved, state[1] & good
 
-    state = first, jnp.ones(len(first), bool)
-    return jax.lax.fori_loop(0, -(-jnp.max(counts) // BLOCK), block, state)
+    begin = first, jnp.ones(len(first), bool)
+    end: tuple[First, Good] = jax.lax.fori_loop(0, -(-jnp.max(counts) // BLOCK), block, begin)
+    return end
 
 
 def _gathered(mine: Bool[Array, " sample"]) -> Int[Array, " sample"]:
@@ -153,15 +154,16 @@ def _jointly(
 
 def _renormalised(first: First) -> First:
     """Rounding lets norms drift, by 1e-14 in a segment."""
-    return first / jnp.linalg.norm(first, axis=-1, keepdims=True)
+    lengths: Array = jnp.linalg.norm(first, axis=-1, keepdims=True)
+    return first / lengths
 
 
 class ExpertWeights(eqx.Module):
     """The parameters of experts behind a router: incoming rows, what else their units are, and the router's rows."""
 
-    first: First
+    first: Float[Array, "*seed expert unit dim"]
     units: Units
-    theta: Float[Array, "expert dim"] | None = None
+    theta: Float[Array, "*seed expert dim"] | None = None
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,8 @@ class Spherical(AbstractDynamics):
                 "weighted gates are for the correlation; with the squared loss gates are part of the output."
             )
 
-    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Clustered, self.name)
         weights = stacked([self._drawn(problem, seed) for seed in seeds]) if start is None else start.student
         rows = weights.theta if self.theta is None else self._rows(problem, weights.first, len(seeds))
         if (rows is None) != (self.router is None):
@@ -240,7 +243,7 @@ class Spherical(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return MAX_STEPS if asked is None else asked
 
-    def facts(self, problem: Clustered) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         names = ("samples", "step", "loss", "batch", "precision", "phase")
         return {name: getattr(self, name) for name in names} | {"router": str(self.router)}
 
@@ -285,7 +288,7 @@ class SphericalStep(AbstractStep):
         weights, data = moment.weights, Stream(self.problem, moment.carry, self.precision)
         return Learner(data, weights.units, weights.first, weights.theta, self.router, self.weighted)
 
-    def _moved(self, moment: Moment, first: First, clock: Array) -> Moment:
+    def _moved(self, moment: Moment, first: Float[Array, "*seed expert unit dim"], clock: Array) -> Moment:
         weights = eqx.tree_at(lambda each: each.first, moment.weights, first)
         return Moment(weights, clock, clock, moment.carry)
 
@@ -312,7 +315,8 @@ class SphericalStep(AbstractStep):
         first = learner.first
         for start in starts:
             first = self._segment(learner, first, self._next_samples(learner, start))
-        return jax.block_until_ready(first)
+        jax.block_until_ready(first)
+        return first
 
     def _on_all_cores(self, learner: "Learner", starts: range, large: bool) -> First:
         """The next segment is drawn while this one is learned; large experts are learned side by side."""
@@ -339,7 +343,8 @@ class SphericalStep(AbstractStep):
         return partial(segment, self.rule, units, first[m : m + 1], gated.samples, gated.gates[m : m + 1])
 
     def _next_samples(self, learner: "Learner", start: int) -> GatedSamples:
-        return jax.block_until_ready(_gated_samples(learner, jnp.asarray(start), jnp.asarray(self.end)))
+        gated: GatedSamples = jax.block_until_ready(_gated_samples(learner, jnp.asarray(start), jnp.asarray(self.end)))
+        return gated
 
     def _segment(self, learner: "Learner", first: First, gated: GatedSamples) -> First:
         return segment(self.rule, learner.units, first, gated.samples, gated.gates)

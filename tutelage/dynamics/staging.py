@@ -52,7 +52,8 @@ def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tup
 
 def stacked(trees: list[Tree]) -> Tree:
     """Equal trees to one with a leading seed axis."""
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+    together: Tree = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+    return together
 
 
 def samples_of(data: Data) -> int:

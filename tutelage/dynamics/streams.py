@@ -66,7 +66,7 @@ class Stream(eqx.Module):
     def uniforms(self, start: Array | int, count: int, columns: int) -> Float[Array, "sample column"]:
         """Numbers in (0, 1] for routers, `columns` for each sample, independent of the samples."""
         place = jnp.arange(columns, dtype=jnp.uint64)
-        return uniforms(self.key, self._rows(start, count)[:, None], _ROUTES, place)
+        return uniforms(self.key, self._rows(start, count)[:, None], _ROUTES, place[None])
 
     def _rows(self, start: Array | int, count: int) -> UInt64[Array, " sample"]:
         return jnp.asarray(start, jnp.uint64) + jnp.arange(count, dtype=jnp.uint64)

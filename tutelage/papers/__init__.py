@@ -69,7 +69,7 @@ class _Registry(ModuleType):
 sys.modules[__name__].__class__ = _Registry
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Paper":
     if name in _SUBJECTS:
         return get(name)
     raise AttributeError(f"tutelage.papers has no {name!r}; it has {', '.join(__dir__())}.")

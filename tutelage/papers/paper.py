@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import pydantic
 import xarray as xr
@@ -13,6 +13,7 @@ import xarray as xr
 from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
+from tutelage.papers.recipe import AnyDynamics, Options
 from tutelage.papers.recipe import Recipe as Recipe
 from tutelage.papers.recipe import Settings as Settings
 from tutelage.problem.problem import AbstractProblem
@@ -21,6 +22,8 @@ from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
 
 Size = Literal["quick", "full"]
+Told = Callable[[str, int, int], None]
+"""Is told what is being done, how much is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Diagram:
     id: str
     title: str
     measure: str
-    over: dict[Size, dict[str, tuple[Any, ...]]]
+    over: dict[Size, dict[str, tuple[object, ...]]]
     seeds: dict[Size, int]
     settings: dict[str, Any] = field(default_factory=dict)
     dynamics: str | None = None
@@ -129,7 +132,7 @@ class Paper:
     reference: str
     summary: str
     recipe: Recipe
-    evidence: Callable[[Any, Size, int], Any]
+    evidence: Callable[[Any, Size, int], object]
     claims: Sequence[Claim] = ()
     figures: Sequence[Figure] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -150,11 +153,11 @@ class Paper:
         """The ways to move that it knows; the first is its own."""
         return self.recipe.dynamics
 
-    def run(self, settings: Settings | None = None, **options: Any) -> Run:
+    def run(self, settings: Settings | None = None, **options: Unpack[AnyDynamics]) -> Run:
         """Run its experiment; options are those of `Recipe.run`."""
         return self.recipe.run(settings, **options)
 
-    def __call__(self, **values: Any) -> "Experiment":
+    def __call__(self, **values: object) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
         return Experiment(self, self.configure(values))
 
@@ -194,7 +197,7 @@ class Paper:
         size: Size = "quick",
         seeds: int = 10,
         only: tuple[str, ...] = (),
-        progress: Callable[[str, int, int], None] | None = None,
+        progress: Told | None = None,
     ) -> Table:
         """Check the claims (all, or those named in `only`) and return the table.
 
@@ -207,7 +210,9 @@ class Paper:
         with some_store():  # claims share runs
             return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
 
-    def _checked(self, wanted, settings, size, seeds, progress) -> Iterator[Checked]:
+    def _checked(
+        self, wanted: list[Claim], settings: Settings, size: Size, seeds: int, progress: Told | None
+    ) -> Iterator[Checked]:
         evidence = self.evidence(settings, size, seeds)
         for number, claim in enumerate(wanted):
             if progress:
@@ -247,25 +252,32 @@ class Experiment:
         """What is to be learned: a problem like any other, for `tutelage.run`, `flow`, `descend` and `sgd`."""
         return self.paper.recipe.problem(self.settings)
 
-    def run(self, **options: Any) -> Run:
+    def run(self, **options: Unpack[AnyDynamics]) -> Run:
         """Run it; options are those of `Recipe.run`, such as `dynamics`, `seeds`, `record`, `certify`, `store`."""
         return self.paper.run(self.settings, **options)
 
-    def descend(self, **options: Any) -> Run:
+    def descend(self, **options: Unpack[Options]) -> Run:
         """Gradient descent."""
         return self.run(dynamics="descent", **options)
 
-    def flow(self, **options: Any) -> Run:
+    def flow(self, **options: Unpack[Options]) -> Run:
         """Gradient flow."""
         return self.run(dynamics="flow", **options)
 
-    def sgd(self, **options: Any) -> Run:
+    def sgd(self, **options: Unpack[Options]) -> Run:
         """Online SGD, for a paper that knows it."""
         return self.run(dynamics="sgd", **options)
 
-    def check(self, **options: Any) -> Table:
-        """The paper's claims at these settings; options are those of `Paper.check`."""
-        return self.paper.check(self.settings, **options)
+    def check(
+        self,
+        *,
+        size: Size = "quick",
+        seeds: int = 10,
+        only: tuple[str, ...] = (),
+        progress: Told | None = None,
+    ) -> Table:
+        """The paper's claims at these settings: see `Paper.check`."""
+        return self.paper.check(self.settings, size=size, seeds=seeds, only=only, progress=progress)
 
 
 def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pydantic
 
@@ -13,14 +13,19 @@ from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.descent import Schedule, Truncation
 from tutelage.dynamics.driver import Progress
 from tutelage.dynamics.record import Record, Stop, When, recorded
+from tutelage.dynamics.staging import Data
 from tutelage.problem.problem import AbstractProblem
 from tutelage.store.store import Store
 from tutelage.trajectory.asked import Asked, Stage, seed_list
 from tutelage.trajectory.findings import Certificate, Phase
 from tutelage.trajectory.result import Run
-from tutelage.verbs import Seeds, ask
+from tutelage.verbs import Rates, Seeds, ask
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
 
 Move = AbstractDynamics | Sequence[Stage]
 
@@ -29,6 +34,44 @@ class Settings(pydantic.BaseModel):
     """Base of every paper's settings: unknown names are refused, values are frozen."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Options(TypedDict, total=False):
+    """Options of a paper's run: those of `Recipe.run`, and the fields of this package's dynamics.
+
+    A dynamics of one's own may have other fields; `Recipe.run` takes any.
+    """
+
+    seeds: Seeds
+    record: Record | When | None
+    stop: Stop | None
+    certify: bool
+    store: Store | str | Path | None
+    checkpoint: Checkpoint | str | Path | None
+    progress: Progress | None
+    told: Callable[[str], None] | None
+    fresh: bool
+    # Fields of the dynamics.
+    step: float
+    steps: int
+    until: float
+    rtol: float | None
+    solver: Literal["auto", "explicit", "stabilised", "stiff"]
+    data: Data
+    schedule: Schedule | None
+    truncation: Truncation | None
+    rates: Rates | None
+    momentum: float
+    batch: int
+    optimiser: "GradientTransformation | None"
+    law: Literal["exact", "direct"]
+    dtype: Literal["float64", "float32"]
+
+
+class AnyDynamics(Options, total=False):
+    """The same, with the dynamics by name."""
+
+    dynamics: str | None
 
 
 def _plain_record(settings: Any, dynamics: str) -> Record:
@@ -80,7 +123,7 @@ class Recipe:
         progress: Progress | None = None,
         told: Callable[[str], None] | None = None,
         fresh: bool = False,
-        **changes: Any,
+        **changes: object,
     ) -> Run:
         """Run the experiment. Arguments are those of `tutelage.run`; `changes` are fields of the dynamics.
 
@@ -102,7 +145,7 @@ class Recipe:
         seeds: Seeds = 1,
         record: Record | When | None = None,
         stop: Stop | None = None,
-        **changes: Any,
+        **changes: object,
     ) -> Asked:
         """All that such a run is asked for."""
         chosen, name = settings or self.settings(), self.known(dynamics)
@@ -122,7 +165,7 @@ class Recipe:
         return chosen
 
     def _plan(
-        self, settings: Settings, dynamics: str, record: Record, changes: dict[str, Any]
+        self, settings: Settings, dynamics: str, record: Record, changes: dict[str, object]
     ) -> AbstractDynamics | tuple[Stage, ...]:
         plan = self.plan(settings, dynamics, record)
         if not changes:

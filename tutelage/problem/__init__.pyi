@@ -33,6 +33,7 @@ from .outputs import unit_values as unit_values
 from .problem import AbstractProblem as AbstractProblem
 from .problem import Problem as Problem
 from .problem import Start as Start
+from .problem import of_kind as of_kind
 from .routers import Router as Router
 from .routers import Threshold as Threshold
 from .routers import Top1 as Top1

@@ -2,9 +2,10 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from jaxtyping import PyTree
 
 from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, anchor, stream
@@ -14,18 +15,37 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, host_weights
 
 
+@runtime_checkable
+class Inputs(Protocol):
+    """What every law of inputs has."""
+
+    @property
+    def dim(self) -> int: ...
+
+
 class AbstractProblem(abc.ABC):
     """Something to be learned: inputs, a teacher, a student, label noise. A dynamics says what it can make of it."""
 
-    inputs: Any
+    inputs: Inputs
     noise: float
+
+
+Kind = TypeVar("Kind", bound=AbstractProblem)
+
+
+def of_kind(problem: AbstractProblem, kind: type[Kind], whose: str) -> Kind:
+    """The problem, if it is of the kind that `whose` dynamics can do something with; another is refused."""
+    if not isinstance(problem, kind):
+        came, wanted = type(problem).__name__, kind.__name__
+        raise BadInput(f"{whose}: the problem is a {came}, but a {wanted} was expected; choose another dynamics.")
+    return problem
 
 
 class Start(NamedTuple):
     """Teacher and student parameters in common coordinates: trees such as `Weights`; students may have a seed axis."""
 
-    teacher: Any
-    student: Any
+    teacher: PyTree
+    student: PyTree
 
 
 @dataclass(frozen=True)

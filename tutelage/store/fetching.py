@@ -20,7 +20,7 @@ from tutelage.store.store import CHECKPOINTS, Entry, Store, tidied
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.dataset import WHOLE, load_tree, packed
 from tutelage.trajectory.findings import Table
-from tutelage.trajectory.result import Run
+from tutelage.trajectory.result import Place, Run
 from tutelage.trajectory.running import perform
 
 Told = Callable[[str], None]
@@ -101,7 +101,7 @@ def read_claims(entry: Entry) -> Table | None:
         raise BadInput(f"{path} holds no checked claims; it was not changed; repair it or move it away.") from None
 
 
-def write_claims(entry: Entry, table: Table) -> None:
+def write_claims(entry: Place, table: Table) -> None:
     """Keep checked claims beside their run."""
     path = entry.folder / "claims.json"
     with writing(path):

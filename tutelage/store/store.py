@@ -21,6 +21,7 @@ from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._revisions import outdated
 
 if TYPE_CHECKING:
+    from tutelage.dynamics.driver import Progress
     from tutelage.trajectory.asked import Asked
     from tutelage.trajectory.result import Run
 
@@ -68,7 +69,7 @@ class Entry:
         """Revisions that computed it and are no longer the present ones; asking for the run computes it again."""
         return outdated(self.spec.get("asked", {}).get("revisions", {}))
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> object:
         """A setting, a part of the specification or a number of the summary, by name; None if there is none."""
         facts = {"id": self.id, "state": self.state, "kind": self.kind, "seeds": len(self.spec.get("seeds", ()))}
         for source in (facts, self.spec.get("settings", {}), self.spec, self.summary):
@@ -104,11 +105,19 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r})"
 
-    def fetch(self, asked: "Asked", **options: Any) -> "Run":
+    def fetch(
+        self,
+        asked: "Asked",
+        *,
+        fresh: bool = False,
+        finish: "Callable[[Run], Run] | None" = None,
+        progress: "Progress | None" = None,
+        told: Callable[[str], None] | None = None,
+    ) -> "Run":
         """The run that was asked for: read if it is here, resumed or computed if not (`store.fetching`)."""
         from tutelage.store.fetching import fetch
 
-        return fetch(self, asked, **options)
+        return fetch(self, asked, fresh=fresh, finish=finish, progress=progress, told=told)
 
     def open(self, entry: "Entry | str") -> "Run":
         """A finished run, by its entry, its id or the beginning of its id."""
@@ -340,7 +349,7 @@ def condition(text: str) -> Callable[[Entry], bool]:
     compare = _RELATIONS[relation.replace("==", "=")]
 
     def meets(entry: Entry) -> bool:
-        value = entry.value(name)
+        value: Any = entry.value(name)
         if value is None:
             return False
         try:

@@ -1,6 +1,6 @@
 """Pictures of a sweep, as data: a measure over one setting with its fits, or over two as a phase diagram."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ MARKERS = "osDvP*X"
 def trend(
     dataset: xr.Dataset,
     measure: str,
-    fits: Sequence[Fit] | Mapping[Any, Fit] = (),
+    fits: Sequence[Fit] | Mapping[Hashable, Fit] = (),
     over: str | None = None,
 ) -> Sheet:
     """A measure of a sweep over one setting: medians with bars, or probabilities with exact intervals.
@@ -232,7 +232,8 @@ class _Cells:
         if self.kind == "time":
             return spread_to_come(self.values, self.limit)[1]
         counts = np.isfinite(self.values).sum(-1)
-        return np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
+        mean: Numbers = np.nansum(self.values, -1) / np.where(counts > 0, counts, np.nan)
+        return mean
 
     def panel(
         self,

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def connect(address: str) -> "Client":
     )
 
 
-def on_cluster(cells: Mapping[str, Cell], client: "Client") -> Iterator[tuple[str, Outcome]]:
+def on_cluster(cells: Mapping[str, Cell], client: "Client") -> Generator[tuple[str, Outcome], None, None]:
     """Cells as tasks of a Dask cluster. A worker that dies loses nothing: its cells are given to another.
 
     Workers share no disk with us, so that cells there have no checkpoints; a result is a few hundred numbers.
@@ -64,7 +64,8 @@ def on_cluster(cells: Mapping[str, Cell], client: "Client") -> Iterator[tuple[st
 def _outcomes(client: "Client", batch: list[Any]) -> list[Outcome]:
     """Fetched together: one by one, each would take a round to the scheduler and back."""
     try:
-        return client.gather(batch)
+        outcomes: list[Outcome] = client.gather(batch)
+        return outcomes
     except Exception:  # of one of them
         return [_outcome(future) for future in batch]
 
@@ -72,6 +73,7 @@ def _outcomes(client: "Client", batch: list[Any]) -> list[Outcome]:
 def _outcome(future: Any) -> Outcome:
     """Its result; a cell that killed several workers is an error of its own."""
     try:
-        return future.result()
+        outcome: Outcome = future.result()
+        return outcome
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}

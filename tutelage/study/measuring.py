@@ -71,9 +71,10 @@ def _from_file(file: str, name: str) -> Callable[..., Any]:
         raise BadInput(f"--measure {file}:{name}: {file} is not a Python file; write for example own.py:spread.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if not callable(getattr(module, name, None)):
+    function: Callable[..., Any] | None = getattr(module, name, None)
+    if not callable(function):
         raise BadInput(f"--measure {file}:{name}: {file} has no function {name}; it must take a run.")
-    return getattr(module, name)
+    return function
 
 
 def _own(wanted: Any) -> Measurement:

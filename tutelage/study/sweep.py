@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,17 @@ def sweep(
         return _Work(kept, entry, plan, cells, progress).done(processes, client)
 
 
-def _plan(experiment, over, measure, seeds, dynamics, kind, points, design_seed, block) -> _Plan:
+def _plan(
+    experiment: Experiment | Paper | str,
+    over: Mapping[str, Any],
+    measure: Wanted | Sequence[Wanted],
+    seeds: int | Sequence[int],
+    dynamics: str | None,
+    kind: Kind,
+    points: int | None,
+    design_seed: int,
+    block: int,
+) -> _Plan:
     base = papers.get(experiment) if isinstance(experiment, str) else experiment
     base = base() if isinstance(base, Paper) else base
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
@@ -200,7 +210,9 @@ class _Work:
             return missing
         return {id: replace(cell, checkpoint=self._file(id).with_suffix(".npz")) for id, cell in missing.items()}
 
-    def _computed(self, missing: dict[str, Cell], processes: int | None, client: "Client | None"):
+    def _computed(
+        self, missing: dict[str, Cell], processes: int | None, client: "Client | None"
+    ) -> Generator[tuple[str, workers.Outcome], None, None]:
         if client is not None:
             return cluster.on_cluster(missing, client)
         with writing(self.store.root):
@@ -300,7 +312,7 @@ class _Work:
 
 def _result(file: Path, cell: Cell) -> workers.Outcome:
     """What was kept of a cell; a file that holds something else is refused and not changed."""
-    kept = read_json(file)
+    kept: workers.Outcome = read_json(file)
     try:
         wanted = {each.name for each in cell.measurements}
         counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}

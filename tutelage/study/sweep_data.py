@@ -1,8 +1,7 @@
 """Reading the Dataset of a sweep: its settings and measures by name, and what many seeds say together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -70,7 +69,7 @@ class Curve:
     `scattered`: its points differ in other settings as well.
     """
 
-    value: Any
+    value: Hashable
     label: str
     x: Numbers
     values: Numbers

@@ -1,8 +1,8 @@
 """The result of a sweep: numbers by settings and seed, the laws fitted to them, and their pictures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 import xarray as xr
@@ -16,6 +16,19 @@ from tutelage.study import charts
 from tutelage.study.sweep_data import Curve, curves_of, trend_axes
 from tutelage.trajectory.dataset import load
 from tutelage.trajectory.result import Recorded
+
+
+class Comparing(TypedDict, total=False):
+    """Options of `analysis.scaling.compare`."""
+
+    resamples: int
+    seed: int
+
+
+class Fitting(Comparing, total=False):
+    """Options of `analysis.scaling.fit`."""
+
+    level: float
 
 
 @dataclass(frozen=True)
@@ -49,8 +62,13 @@ class Sweep(Recorded):
         return tuple(self.entry.spec["names"])
 
     def fits(
-        self, measure: str | None = None, *, law: str | Law = "power", over: str | None = None, **options: Any
-    ) -> dict[Any, Fit]:
+        self,
+        measure: str | None = None,
+        *,
+        law: str | Law = "power",
+        over: str | None = None,
+        **options: Unpack[Fitting],
+    ) -> dict[Hashable, Fit]:
         """A law fitted to a measure over one setting, for each value of a second one (None if there is none).
 
         Seeds that did not get there count as censored. `options` are those of `analysis.scaling.fit`.
@@ -76,8 +94,8 @@ class Sweep(Recorded):
         *,
         laws: Sequence[str | Law] = tuple(LAWS),
         over: str | None = None,
-        **options: Any,
-    ) -> dict[Any, Comparison]:
+        **options: Unpack[Comparing],
+    ) -> dict[Hashable, Comparison]:
         """Which law describes a measure best, for each value of a second setting (None if there is none)."""
         chosen = measure or self.measures[0]
         return {
@@ -90,7 +108,7 @@ class Sweep(Recorded):
         yield from ((axis, curve) for curve in curves_of(self.dataset, measure, axis, other))
 
     def chart(
-        self, measure: str | None = None, fits: Mapping[Any, Fit] | None = None, *, title: str | None = None
+        self, measure: str | None = None, fits: Mapping[Hashable, Fit] | None = None, *, title: str | None = None
     ) -> Sheet:
         """A picture of a measure: a phase diagram of a chance, or of a measure without fits, over two settings of a
         grid; otherwise a trend over the first setting with numbers. `present.figures.save` draws it."""

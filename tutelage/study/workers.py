@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
@@ -33,7 +33,7 @@ ATTEMPTS = 3
 PAUSE = 0.2  # seconds between looks at whether a stop was asked for
 
 
-def inline(cells: Mapping[str, Cell]) -> Iterator[tuple[str, Outcome]]:
+def inline(cells: Mapping[str, Cell]) -> Generator[tuple[str, Outcome], None, None]:
     """One after another, in this process."""
     for name, cell in cells.items():
         if stop_asked():
@@ -54,7 +54,7 @@ def attempt(cell: Cell) -> Outcome:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def processes(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcome]]:
+def processes(cells: Mapping[str, Cell], count: int) -> Generator[tuple[str, Outcome], None, None]:
     """In `count` processes. If one dies, all are started again with the cells that are not done."""
     waiting, deaths = dict(cells), 0
     while waiting and not stop_asked():
@@ -78,7 +78,7 @@ def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcom
     heard, said = multiprocessing.Pipe(duplex=False)
     # "loky": no fork, in which JAX hangs, and the user's script is not run again, as "spawn" would do.
     pool = ProcessPoolExecutor(count, context=get_context("loky"), initializer=_begin, initargs=(heard, os.getpid()))
-    names: dict[Future, str] = {}
+    names: dict[Future[Outcome | None], str] = {}
     try:
         with _deaf():
             names.update((pool.submit(work, payload), name) for name, payload in payloads.items())
@@ -92,7 +92,7 @@ def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcom
         said.close()
 
 
-def _collected(names: Mapping[Future, str], said: Connection) -> Iterator[tuple[str, Outcome]]:
+def _collected(names: Mapping[Future[Outcome | None], str], said: Connection) -> Iterator[tuple[str, Outcome]]:
     unfinished, told = set(names), False
     while unfinished:
         done, unfinished = wait(unfinished, PAUSE, FIRST_COMPLETED)
@@ -138,7 +138,8 @@ def packed(cell: Cell) -> bytes:
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return cloudpickle.dumps(cell)
+        sent: bytes = cloudpickle.dumps(cell)
+        return sent
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)

@@ -1,9 +1,9 @@
 """All that a run is asked for, and its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from tutelage.trajectory.result import Run
 
 SCHEMA = 2
+
+
+class Changes(TypedDict, total=False):
+    """What may differ from one stage to the next."""
+
+    problem: AbstractProblem
+    seeds: tuple[int, ...]
+    start: Start | None
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Handover:
     start: Start | None = None
     runs: dict[str, "Run"] = field(default_factory=dict)
 
-    def changed(self, **changes: Any) -> "Handover":
+    def changed(self, **changes: Unpack[Changes]) -> "Handover":
         """The same with another problem or start."""
         return replace(self, **changes)
 
@@ -123,7 +131,7 @@ class Asked:
         return self.plan.name if isinstance(self.plan, AbstractDynamics) else "stages"
 
 
-def seed_list(seeds: Any) -> tuple[int, ...]:
+def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """Seeds 0, 1, ... from how many there are, or the seeds themselves."""
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
     if not numbers:

@@ -41,7 +41,7 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_dataset(
-    rows: dict[str, NDArray],
+    rows: dict[str, NDArray[Any]],
     observables: tuple[Observable, ...],
     *,
     seeds: NDArray[np.integer],
@@ -77,7 +77,7 @@ def _dims(observable: Observable, count: int) -> tuple[str, ...]:
     return tuple(f"{observable.name}_{axis}" for axis in range(count))
 
 
-def _masked(values: NDArray, reached: NDArray[np.bool_]) -> NDArray:
+def _masked(values: NDArray[Any], reached: NDArray[np.bool_]) -> NDArray[Any]:
     keep = reached.reshape(reached.shape + (1,) * (values.ndim - 2))
     return np.where(keep, values, np.nan)
 

@@ -49,7 +49,7 @@ class Measure:
 
     name: str
     long_name: str
-    of: Callable[[Any], "ArrayLike | Measured"]
+    of: Callable[[Run], "ArrayLike | Measured"]
     units: str = ""
     kind: Kind = "number"
     law: Callable[[Any], float] | None = None
@@ -117,7 +117,7 @@ def _once(items: Iterable[Any]) -> tuple[Any, ...]:
 class _All:
     """All conditions hold. Compares equal for equal conditions, so that all cells of a sweep share a compilation."""
 
-    conditions: tuple[Callable[[Snapshot], Any], ...]
+    conditions: tuple[Callable[[Snapshot], Float[Array, ""]], ...]
 
     def __call__(self, view: Snapshot) -> Float[Array, ""]:
         return jnp.stack([condition(view) for condition in self.conditions]).min()
@@ -186,7 +186,8 @@ def _value(run: Run, name: str, when: str, variable: str, reducer: str) -> xr.Da
     if reducer == "count":
         return found.notnull().sum(axes)
     # The first of several times has come once one has; the last of them only when all have.
-    return getattr(found, reducer)(axes, skipna=reducer == "min")
+    reduced: xr.DataArray = getattr(found, reducer)(axes, skipna=reducer == "min")
+    return reduced
 
 
 def _over_time(run: Run, when: str, variable: str) -> xr.DataArray:

@@ -1,5 +1,6 @@
 """What is measured along a run. Each observable is computed inside the compiled loop, at the recording times."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ from jaxtyping import Array, Float, PyTree
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.record import Observable as Observable
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.router import RoutedExperts
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
@@ -22,56 +24,66 @@ from tutelage.problem.problem import AbstractProblem, Problem
 from tutelage.problem.trees import part_names
 
 
-def _angle(left: Rows, right: Rows):
+def _angle(left: Rows, right: Rows) -> Array:
     arc = angles(left, right)
     return jnp.where(arc.sign > 0, arc.near, jnp.pi - arc.near)
 
 
-def _loss(view: Snapshot):
+def _loss(view: Snapshot) -> Array:
     return view.loss
 
 
-def _gradient_norm(view: Snapshot):
+def _gradient_norm(view: Snapshot) -> Array:
     return view.gradient_norm
 
 
-def _first_norm(view: Snapshot):
+def _student(view: Snapshot) -> Weights:
+    weights: Weights = view.weights
+    return weights
+
+
+def _teacher(view: Snapshot) -> Weights:
+    weights: Weights = view.teacher
+    return weights
+
+
+def _first_norm(view: Snapshot) -> Array:
     return rows(view.weights.first).norm
 
 
-def _second(view: Snapshot):
-    return view.weights.second
+def _second(view: Snapshot) -> Array:
+    return _student(view).second
 
 
-def _overlap(view: Snapshot):
-    return view.weights.first @ view.teacher.first.T
+def _overlap(view: Snapshot) -> Array:
+    return _student(view).first @ _teacher(view).first.T
 
 
-def _overlap_cos(view: Snapshot):
+def _overlap_cos(view: Snapshot) -> Array:
     return rows(view.weights.first).unit @ rows(view.teacher.first).unit.T
 
 
-def _overlap_angle(view: Snapshot):
+def _overlap_angle(view: Snapshot) -> Array:
     return _angle(rows(view.weights.first), rows(view.teacher.first))
 
 
-def _overlap_ss(view: Snapshot):
-    return view.weights.first @ view.weights.first.T
+def _overlap_ss(view: Snapshot) -> Array:
+    return _student(view).first @ _student(view).first.T
 
 
-def _overlap_ss_angle(view: Snapshot):
+def _overlap_ss_angle(view: Snapshot) -> Array:
     units = rows(view.weights.first)
     return _angle(units, units)
 
 
-def _imbalance(view: Snapshot):
+def _imbalance(view: Snapshot) -> Array:
     """`|w|^2 - |v|^2` as a product of sum and difference: right also when the layers nearly balance."""
     incoming, outgoing = rows(view.weights.first).norm, rows(view.weights.second).norm
     return (incoming - outgoing) * (incoming + outgoing)
 
 
-def _weights_first(view: Snapshot):
-    return view.weights.first
+def _weights_first(view: Snapshot) -> Array:
+    return _student(view).first
 
 
 STANDARD = (
@@ -211,27 +223,29 @@ def _orders_to(highest: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return (("tensor_order", tuple(range(highest + 1))),)
 
 
-def _taught(role: str, taught: str):
+def _taught(role: str, taught: str) -> Callable[[Snapshot], Array]:
     """Cosines of the students' routers or experts with the teachers'."""
 
-    def measure(view: Snapshot):
-        return getattr(units(view.weights.first), role) @ getattr(units(view.teacher.first), taught).T
+    def measure(view: Snapshot) -> Array:
+        cosines: Array = getattr(units(view.weights.first), role) @ getattr(units(view.teacher.first), taught).T
+        return cosines
 
     return measure
 
 
-def _among(role: str, other: str):
+def _among(role: str, other: str) -> Callable[[Snapshot], Array]:
     """Cosines among the students."""
 
-    def measure(view: Snapshot):
+    def measure(view: Snapshot) -> Array:
         own = units(view.weights.first)
-        return getattr(own, role) @ getattr(own, other).T
+        cosines: Array = getattr(own, role) @ getattr(own, other).T
+        return cosines
 
     return measure
 
 
-def _norm(part: int):
-    def measure(view: Snapshot):
+def _norm(part: int) -> Callable[[Snapshot], Array]:
+    def measure(view: Snapshot) -> Array:
         return jnp.split(rows(view.weights.first).norm, 2)[part]
 
     return measure
@@ -273,12 +287,13 @@ class _Best:
 
 
 def _experts_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
-    frame = view.teacher
+    frame: Array = view.teacher
     return jnp.asarray(view.weights.first[..., : frame.shape[1]], float) @ frame.T
 
 
 def _experts_first(view: Snapshot) -> Float[Array, "expert unit input"]:
-    return view.weights.first
+    first: Array = view.weights.first
+    return first
 
 
 def row_names(problem: Clustered) -> tuple[str, ...]:
@@ -299,16 +314,22 @@ def _clustered(problem: Clustered) -> tuple[Observable, ...]:
 CLUSTERED_WEIGHTS = (Observable("weights", _experts_first, ("expert", "unit", "input"), "incoming weights", "weight"),)
 
 
+def _routed(view: Snapshot) -> RoutedExperts:
+    weights: RoutedExperts = view.weights
+    return weights
+
+
 def _counts(view: Snapshot) -> Float[Array, "cluster expert"]:
-    return view.weights.counts
+    return _routed(view).counts
 
 
 def _entropy(view: Snapshot) -> Float[Array, ""]:
-    return view.weights.entropy
+    return _routed(view).entropy
 
 
 def _theta_norms(view: Snapshot) -> Float[Array, " expert"]:
-    return jnp.linalg.norm(view.weights.theta, axis=1)
+    norms: Array = jnp.linalg.norm(_routed(view).theta, axis=1)
+    return norms
 
 
 ROUTER = (

@@ -1,10 +1,11 @@
 """A finished run, however it was come by: computed, in stages, or read from a store."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -17,13 +18,28 @@ from tutelage._errors import BadInput, StopReason
 from tutelage._extensions import extension
 from tutelage.dynamics.base import AbstractDynamics, Prepared
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import AbstractProblem, Start
 from tutelage.trajectory import dataset as door
 from tutelage.trajectory.asked import Asked, Handover
 from tutelage.trajectory.findings import Certificate, Phase, Table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FINAL, STAGES = "final", "stages"
 """Groups of a run's file: the last weights, and its stages."""
+
+
+@runtime_checkable
+class Place(Protocol):
+    """What a run knows of its entry in a store."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def summary(self) -> dict[str, Any]: ...
 
 
 class Recorded:
@@ -31,7 +47,7 @@ class Recorded:
 
     dataset: xr.Dataset
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> xr.DataArray:
         if name.startswith("_") or name == "dataset" or name not in self.dataset.variables:
             raise AttributeError(
                 f"This run has no {name!r}; its variables are {', '.join(map(str, self.dataset.data_vars))}."
@@ -74,7 +90,7 @@ class Run(Recorded):
     facts: dict[str, Any] = field(default_factory=dict)
     ends: "tuple[Prepared, PyTree] | tuple[NDArray[Any], ...] | None" = field(default=None, repr=False)
     """Where it began and ended; of a run that was read, the leaves of the last weights."""
-    entry: Any = field(default=None, repr=False, compare=False)
+    entry: Place | None = field(default=None, repr=False, compare=False)
     """Its entry in a store, if it has one."""
     computed: bool = field(default=True, repr=False, compare=False)
     """Whether it was computed just now, and not only read."""
@@ -97,15 +113,15 @@ class Run(Recorded):
         return self._prepared.batched
 
     @property
-    def teacher(self) -> Any:
+    def teacher(self) -> PyTree:
         return self._prepared.teacher
 
     @property
-    def start(self) -> Any:
+    def start(self) -> PyTree:
         return self._prepared.start
 
     @cached_property
-    def final(self) -> Any:
+    def final(self) -> PyTree:
         if self.ends and isinstance(self.ends[0], Prepared):
             return self.ends[1]
         if not self.ends:
@@ -116,7 +132,7 @@ class Run(Recorded):
         return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends])
 
     @property
-    def _like(self) -> Any:
+    def _like(self) -> PyTree:
         """Weights of the same structure as the last ones. Stages change how many there are, hardly ever of what."""
         asked = self.asked
         if asked is None or isinstance(asked.plan, AbstractDynamics):
@@ -129,7 +145,7 @@ class Run(Recorded):
         return tuple(StopReason[str(name).upper()] for name in self.dataset["stopped"].values)
 
     @property
-    def problem(self) -> Any:
+    def problem(self) -> AbstractProblem:
         """What was to be learned."""
         if self.asked is None:
             raise BadInput("This run was read from a file, without its problem; ask for it with tt.run and its store.")
@@ -141,17 +157,28 @@ class Run(Recorded):
         seeds = tuple(int(seed) for seed in self.dataset["seed"].values)
         return Handover(self.problem, seeds, Start(self.teacher, self.final), self.stages)
 
-    def with_findings(self, **findings: Any) -> "Run":
-        """The same run with what was found out about it: phases, a certificate, claims, facts."""
-        about: dict[str, Any] = {}
-        if "phases" in findings:
-            findings["phases"] = tuple(findings["phases"])
-            about["phases"] = json.dumps([phase.record() for phase in findings["phases"]])
-        if findings.get("certificate") is not None:
-            about["certificate"] = json.dumps(findings["certificate"].records())
-        return replace(self, dataset=self.dataset.assign_attrs(about), **findings)
+    def with_findings(
+        self,
+        *,
+        phases: Iterable[Phase] | None = None,
+        certificate: Certificate | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> "Run":
+        """The same run with what was found out about it; what is None stays as it was."""
+        about, found = {}, self.phases if phases is None else tuple(phases)
+        if phases is not None:
+            about["phases"] = json.dumps([phase.record() for phase in found])
+        if certificate is not None:
+            about["certificate"] = json.dumps(certificate.records())
+        return replace(
+            self,
+            dataset=self.dataset.assign_attrs(about),
+            phases=found,
+            certificate=certificate or self.certificate,
+            facts=self.facts if facts is None else facts,
+        )
 
-    def plot(self, variable: str | None = None, **options: Any) -> Any:
+    def plot(self, variable: str | None = None, *, title: str | None = None) -> "Figure":
         """An overview of the run or, with a name, one variable over time, as a matplotlib figure.
 
         ```python
@@ -162,7 +189,8 @@ class Run(Recorded):
 
         ```
         """
-        return extension("plot")(self, variable, **options)
+        figure: Figure = extension("plot")(self, variable, title=title)
+        return figure
 
     def _repr_html_(self) -> str:
         return str(extension("html")(self))

@@ -23,6 +23,7 @@ from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.flow import Flow
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem, of_kind
 from tutelage.trajectory.findings import Certificate as Certificate
 from tutelage.trajectory.result import Run
 from tutelage.trajectory.running import again
@@ -119,7 +120,7 @@ def _solver(run: Run, recorded: Run) -> Iterator[Check]:
     dynamics = run.asked.plan if run.asked else None
     if run.asked is None or not isinstance(dynamics, Flow):
         return
-    rtol = dynamics.tolerance(run.problem)
+    rtol = dynamics.tolerance(of_kind(run.problem, Problem, dynamics.name))
     for route, tighter in (("half the tolerance", rtol / 2), ("a hundredth of the tolerance", min(rtol / 100, 1e-6))):
         second = again(run, rtol=max(tighter, 1e-13), record={"weights": True}).dataset
         count = min(recorded.dataset.sizes["time"], second.sizes["time"])
@@ -142,13 +143,13 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
     options = run.asked.plan if run.asked else None
     if run.asked is None or not isinstance(options, Descent):
         return
-    problem = run.problem
+    student = of_kind(run.problem, Problem, options.name).student
     which = int(generator.integers(run.dataset.sizes["seed"]))
     last = int(run.dataset["step"].values[int(run.dataset["recorded"].values[which]) - 1])
     befores = np.unique(np.linspace(0, max(last - 1, 0), times).astype(int))
     record = {"at": np.union1d(befores, befores + 1), "weights": True}
     second = again(run, record=record).dataset.isel(seed=which)
-    rates, trained = problem.student.rates(options.rates), problem.student.layers
+    rates, trained = student.rates(options.rates), student.layers
     records = {int(step): _weights(second.isel(time=i)) for i, step in enumerate(second["step"].values)}
     for n in befores:
         if n + 1 not in records or not bool(jnp.all(jnp.isfinite(records[n + 1].first))):

@@ -26,7 +26,7 @@ from tutelage.dynamics import (
 from tutelage.oracle import AbstractOracle, ClusterOracle, effective_rank
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem import Clustered, Router, Start, Top1, Units
+from tutelage.problem import AbstractProblem, Clustered, Router, Start, Top1, Units, of_kind
 from tutelage.trajectory import Handover, Run, Stage
 
 MEASURES = ("absolute", "squared")
@@ -151,7 +151,8 @@ class SecondLayer(AbstractDynamics):
 
     settings: ClusterMoeSettings
 
-    def prepare(self, problem: Clustered, seeds: list[int], start: Start | None = None) -> Prepared:
+    def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
+        problem = of_kind(problem, Clustered, self.name)
         assert start is not None
         experts, count = start.student, problem.inputs.count
         lead = len(seeds)
@@ -169,7 +170,7 @@ class SecondLayer(AbstractDynamics):
     def cap(self, asked: int | None) -> int:
         return 2
 
-    def facts(self, problem: Clustered) -> dict[str, Any]:
+    def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"ridge": self.settings.ridge, "samples": self.settings.ridge_samples}
 
 

@@ -17,7 +17,7 @@ from tutelage.dynamics import Flow, Record, Snapshot, Stop
 from tutelage.oracle import units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.local import tuning_rate
-from tutelage.problem import Gaussian, Mixture, Problem, TwoLayer, Weights
+from tutelage.problem import Gaussian, Mixture, Problem, TwoLayer, Weights, of_kind
 from tutelage.trajectory import Handover, Observable, Run, Stage
 
 Values = NDArray[np.float64]
@@ -130,8 +130,9 @@ def tune(learned: Run, kept: Sequence[int], *, seed: int | None = None, until: f
     record = Record(np.linspace(0, until, RECORDS), own=OBSERVE)
     # The distance shrinks by many decades: far smaller errors than a usual run's are asked for, and cheap at this size.
     run = go_on(learned, Stage("tune", Flow(until, rtol=1e-10), pruned, record, Stop(gradient=0)))
-    hidden = learned.problem.student.hidden
-    return Tuning(run, pruned.students(learned.handover), Constants.of(hidden.gate, hidden.degree))
+    learner = of_kind(learned.problem, Problem, "tune").student
+    assert isinstance(learner, Mixture)
+    return Tuning(run, pruned.students(learned.handover), Constants.of(learner.hidden.gate, learner.hidden.degree))
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@ def _panel(
 
 
 def _curve(x: np.ndarray, y: np.ndarray, label: str, name: str) -> list[Series]:
-    colour, dash = COLOURS[name], "dashed" if name in DASHED else "solid"
-    drawn = [line(x, y, label, dash=dash, colour=colour)]
+    colour = COLOURS[name]
+    drawn = [line(x, y, label, dash="dashed" if name in DASHED else "solid", colour=colour)]
     return drawn if name == BOUND else [*drawn, line(x, y, kind="points", colour=colour)]
 
 

@@ -98,7 +98,7 @@ def escape_law(evidence: Evidence) -> Finding:
         eps, time = _shift(course), course.tau * course.step
         early = np.arange(len(eps)) < np.argmax(eps >= 0.2) if np.any(eps >= 0.2) else np.zeros(len(eps), bool)
         slope = lines.slope(time[early], 1 / eps[early]) if early.sum() > 2 else np.nan
-        ratios.append(abs(-slope / escape_rate(c, v1, v2) - 1))
+        ratios.append(np.abs(-slope / escape_rate(c, v1, v2) - 1))
         left = course.tau[np.argmax(course.loss[0] < 0.2)] if np.any(course.loss[0] < 0.2) else np.nan
         texts.append(
             f"c={c:g}: left after {left:.0f} updates, predicted {escape_steps(shift, c, step=step, v1=v1, v2=v2):.0f}."

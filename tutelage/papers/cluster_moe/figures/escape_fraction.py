@@ -1,6 +1,6 @@
 """How many neurons of a vanilla network learn the global task, against the dimension."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -90,7 +90,7 @@ def _suprema(dataset: xr.Dataset) -> Panel:
         for number, dim in enumerate(dataset["end"].values):
             values = dataset[f"highest_{name}"].values[number]
             part = 1 - np.arange(len(values)) / len(values)
-            dash = "dashed" if number == 0 else "solid"
+            dash: Literal["dashed", "solid"] = "dashed" if number == 0 else "solid"
             series.append(line(values, part, f"{label}, d = {_power(dim)}", kind="steps", dash=dash, colour=colour))
     return Panel(
         "how high the overlap gets",

@@ -141,8 +141,8 @@ def _points(plane: xr.Dataset) -> list[Series]:
     for index, name in enumerate(plane["fixed"].values):
         alpha, beta = float(plane["fixed_alpha"][index]), float(plane["fixed_beta"][index])
         if beta < plane["beta"].values[-1]:
-            style = {"kind": "points", "marker": MARKERS[str(name).split()[0]], "colour": 3}
-            found.append(line([alpha], [beta], str(name), **style))
+            marker = MARKERS[str(name).split()[0]]
+            found.append(line([alpha], [beta], str(name), kind="points", marker=marker, colour=3))
     return found
 
 

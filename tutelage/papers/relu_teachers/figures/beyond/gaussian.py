@@ -180,8 +180,8 @@ def _success(hard: xr.Dataset) -> Panel:
         size = "d = k" if (rows["dim"] == rows["teachers"]).all() else f"d = {float(rows['dim'][0]):.0f}"
         label = f"m = k + {extra:.0f}, {size}" if extra else f"m = k, {size}"
         share = (rows["reached"] / rows["runs"]).values
-        style = {"kind": "points", "colour": colour, "low": rows["low"].values, "high": rows["high"].values}
-        series.append(line(rows["teachers"].values, share, label, **style))
+        low, high = rows["low"].values, rows["high"].values
+        series.append(line(rows["teachers"].values, share, label, low=low, high=high, kind="points", colour=colour))
     return Panel(
         "runs that reach a zero loss",
         "teachers k",
