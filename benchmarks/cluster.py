@@ -22,7 +22,7 @@ import psutil
 import tutelage as tt
 from tutelage._identity import digest
 from tutelage.study import cluster
-from tutelage.study.measuring import asked
+from tutelage.study.measuring import measurements
 from tutelage.study.sweep import _plan, _Work
 from tutelage.study.workers import packed
 # isort: on
@@ -129,7 +129,7 @@ def in_store(cells: int, folder: Path) -> dict:
 
 def main(tasks: int, cells: int) -> None:
     (first, *_), *_ = plan(10).cells()
-    own = replace(first, asked=asked(tt.papers.soft_moe, lambda run: run.last("loss")))
+    own = replace(first, measurements=measurements(tt.papers.soft_moe, lambda run: run.last("loss")))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(

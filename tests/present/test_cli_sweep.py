@@ -37,7 +37,7 @@ def made_up(monkeypatch):
 
     def compute(cell):
         found = {}
-        for name in [each.name for each in cell.asked]:
+        for name in [each.name for each in cell.measurements]:
             values, limit = number(cell, name), [None] * len(cell.seeds)
             if name == "stop_time" and cell.settings["dim"] == 10**6:
                 values[-1], limit[-1] = None, 1000.0
