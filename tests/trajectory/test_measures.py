@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,6 +11,7 @@ import xarray as xr
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.dynamics.events import below
+from tutelage.dynamics.snapshot import Snapshot
 from tutelage.trajectory.findings import Phase
 from tutelage.trajectory.measures import Measure, Measured, named, needed, phase_times
 
@@ -171,8 +173,11 @@ def test_a_run_stops_only_when_all_measures_may_and_then_when_all_do(run):
     assert needed([_measure(stop=EARLY), _measure()]).events is None
     (enough,) = needed([_measure(stop=EARLY), _measure(stop=LATE)]).events
 
-    class Seen:
-        loss = np.asarray(0.15)
+    class Seen(Snapshot):
+        loss = jnp.asarray(0.15)
+
+        def __init__(self):
+            """Nothing else is looked at."""
 
     assert enough.stop and math.isclose(float(enough.when(Seen())), -0.05)
 

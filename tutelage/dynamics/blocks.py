@@ -46,12 +46,12 @@ class Rule(eqx.Module):
     def factors(self, units: Units, pre: Array, labels: Array, gates: Array) -> Array:
         """`g` of each sample of one update and each unit."""
         signal = labels[:, None]
+        outgoing = units.outgoing.astype(pre.dtype)[None]
         if self.loss == "squared":
             share = self.share.astype(pre.dtype)
-            outgoing = units.outgoing.astype(pre.dtype)
             signal = signal - share * jnp.sum(gates * outgoing * units.value(pre), axis=1, keepdims=True)
         step = self.step.astype(pre.dtype) / self.batch
-        return step * gates * signal * units.outgoing.astype(pre.dtype) * units.slope(pre)
+        return step * gates * signal * outgoing * units.slope(pre)
 
 
 class Block(NamedTuple):
@@ -99,13 +99,13 @@ def _panel(
         (scale, inverse, least), terms = carry
         rows, own = _rows(turn, rule.batch, gram)
         label, gate, start = (_slice(each, turn * rule.batch, rule.batch) for each in (labels, gates, seen))
-        pre = scale * (start + rows @ terms)
+        pre = scale[None] * (start + rows @ terms)
         g = rule.factors(units, pre, label, gate)
         along, norm = _moved(g, pre, own)
         e = 1 - along
         # One division for 1/norm, 1/e and their products.
         over = 1 / (e * norm)
-        terms = jax.lax.dynamic_update_slice(terms, g * (inverse * (norm * over)), (turn * rule.batch, 0))
+        terms = jax.lax.dynamic_update_slice(terms, g * (inverse * (norm * over))[None], (turn * rule.batch, 0))
         scales = _Scales(scale * (e * e * over), inverse * (norm * norm * over), jnp.minimum(least, jnp.abs(e)))
         return (scales, terms), None
 
@@ -125,11 +125,11 @@ def safe(rule: Rule, units: Units, first: Rows, block: Block) -> Rows:
         labels, gates, start = (
             _slice(each, turn * rule.batch, rule.batch) for each in (block.labels, block.gates, seen)
         )
-        pre = scale * start + rows @ terms
+        pre = scale[None] * start + rows @ terms
         g = rule.factors(units, pre, labels, gates)
         along, norm = _moved(g, pre, own)
         shrink = (1 - along) / norm
-        terms = jax.lax.dynamic_update_slice(terms * shrink, g / norm, (turn * rule.batch, 0))
+        terms = jax.lax.dynamic_update_slice(terms * shrink[None], g / norm[None], (turn * rule.batch, 0))
         return (scale * shrink, terms), None
 
     carry = (jnp.ones(len(first), dtype), jnp.zeros((size, len(first)), dtype))
@@ -151,7 +151,7 @@ def _moved(g: Array, pre: Array, own: Array) -> tuple[Array, Array]:
     """Of each unit: `sum g u`, and the length of `w + sum g (x - u w)`."""
     along = jnp.sum(g * pre, axis=0)
     # Not a matrix product, which for one sample would be a call of its own.
-    square = jnp.sum(g * jnp.sum(own[:, :, None] * g, axis=1), axis=0)
+    square = jnp.sum(g * jnp.sum(own[:, :, None] * g[None], axis=1), axis=0)
     return along, jnp.sqrt(1 + (square - along**2))
 
 

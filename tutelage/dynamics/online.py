@@ -297,7 +297,7 @@ def _factor(errors: Float[Array, "unit sample"]) -> Float[Array, "unit rank"]:
     errors = errors.astype(float)
     found = jnp.linalg.eigh(errors @ errors.T)
     axes: Array = found.eigenvectors
-    return axes * jnp.sqrt(jnp.maximum(found.eigenvalues, 0.0))
+    return axes * jnp.sqrt(jnp.maximum(found.eigenvalues, 0.0))[None]
 
 
 def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row frame"]:
@@ -309,9 +309,9 @@ def _turned(rows: Float[Array, "row wide"], extra: int) -> Float[Array, "row fra
 
 def bartlett(key: Key, step: Array, columns: Float[Array, ""], count: int) -> Float[Array, "count count"]:
     """The triangular factor of a Gaussian matrix of `count` rows and `columns` columns (zeros beyond these)."""
-    degrees = jnp.maximum(columns - jnp.arange(count), 0.0)
+    degrees = jnp.maximum(columns - jnp.arange(count, dtype=float), 0.0)
     below = jnp.tril(normals(key, step, _BELOW, (count, count)), -1)
-    return jnp.where(degrees > 0, below, 0.0) + jnp.diag(chi(key, step, degrees))
+    return jnp.where((degrees > 0)[None], below, 0.0) + jnp.diag(chi(key, step, degrees))
 
 
 def chi(key: Key, step: Array, degrees: Float[Array, " count"]) -> Float[Array, " count"]:

@@ -178,7 +178,7 @@ def _climb(
         logs = jax.nn.log_softmax(scores, axis=-1)
         pi = jnp.exp(logs)
         said = chosen * expert_outputs(units, first, drawn.inputs)
-        good = pi * (said - jnp.sum(pi * said, axis=-1, keepdims=True)) * drawn.labels[:, None]
+        good = pi * (said - jnp.sum(pi * said, axis=-1, keepdims=True)) * drawn.labels[:, None].astype(float)
         if balance is not None:
             good -= balance * experts * pi * (load - jnp.sum(pi * load, axis=-1, keepdims=True))
         gradient = (live[:, None] * good).T @ drawn.inputs.astype(float)
@@ -186,9 +186,10 @@ def _climb(
 
     # The penalty needs the whole step's load before its gradient: one more pass, and no memory.
     if balance is not None:
-        load = jnp.sum(total(counted, stream, at, samples, chunk=chunk, columns=experts), axis=0) / samples
+        seen = total(counted, stream, at, samples, chunk=chunk, columns=experts)
+        load = jnp.sum(seen, axis=0)[None] / samples.astype(float)
     gradient, counts, entropy = total(term, stream, at, samples, chunk=chunk, columns=experts)
-    return theta + step * gradient / samples, counts, entropy
+    return theta + step * gradient / samples.astype(float), counts, entropy
 
 
 def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:

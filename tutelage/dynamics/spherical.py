@@ -86,7 +86,7 @@ def _gated_samples(learner: Learner, start: Array, stop: Array) -> GatedSamples:
     scores = samples.inputs @ learner.theta.T.astype(dtype)
     drawn = learner.stream.uniforms(start, SEGMENT, experts).astype(dtype)
     judged = learner.router.gates if learner.weighted else learner.router.chosen
-    return GatedSamples(samples, judged(scores, drawn).T.astype(dtype) * within)
+    return GatedSamples(samples, judged(scores, drawn).T.astype(dtype) * within[None])
 
 
 @eqx.filter_jit
@@ -114,7 +114,7 @@ def _apart(
 
     def block(turn: Array, state: tuple[First, Good]) -> tuple[First, Good]:
         places = jax.lax.dynamic_slice_in_dim(order, turn * BLOCK, BLOCK, axis=1)
-        there = turn * BLOCK + jnp.arange(BLOCK) < counts[:, None]
+        there = (turn * BLOCK + jnp.arange(BLOCK))[None] < counts[:, None]
         own = jnp.where(there, jnp.take_along_axis(gates, places, axis=1), 0)[..., None]  # with 0 nothing moves
         inputs, labels = (each.at[places].get(mode="promise_in_bounds") for each in (samples.inputs, samples.labels))
         piece = Block(inputs, labels, own)
@@ -350,7 +350,7 @@ class SphericalStep(AbstractStep):
         return segment(self.rule, learner.units, first, gated.samples, gated.gates)
 
 
-def on_segments(stops: NDArray[np.floating], end: int) -> NDArray[np.integer]:
+def on_segments(stops: ArrayLike, end: int) -> NDArray[np.integer]:
     """Recording times as whole segments, 0 and the end included.
 
     ```python

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.shifted import shifted
@@ -88,7 +89,7 @@ class ClusterOracle(AbstractOracle):
         """The number of clusters."""
         return len(self.weights)
 
-    def served(self, weights: Float[Array, " cluster"]) -> "ClusterOracle":
+    def served(self, weights: ArrayLike) -> "ClusterOracle":
         """The same with other probabilities of the clusters, such as (1, 0) for an expert that sees only the first.
 
         They need not add up to 1.
