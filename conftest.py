@@ -17,7 +17,7 @@ CHECKED = (
 jaxtyping.install_import_hook([f"tutelage.{name}" for name in CHECKED], "typechecking.check")
 
 ROOT = Path(__file__).parent
-CAREFUL = ("problem", "oracle", "trajectory", *(f"dynamics/test_{name}" for name in ("blocks", "routing", "streams")))
+CAREFUL = ("problem", "oracle", "trajectory", *(f"dynamics/test_{name}" for name in ("blocks", "router", "streams")))
 """Folders and tests whose arrays are not silently made alike. Elsewhere in the package some still are; add one when
 it is ready."""
 
