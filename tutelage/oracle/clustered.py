@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.shifted import shifted
@@ -39,10 +40,14 @@ class Field(NamedTuple):
 
 
 class NeuronWeights(eqx.Module):
-    """Neurons on the sphere as their overlaps with the frame, and what else they are."""
+    """Neurons on the sphere as their overlaps with the frame, and what else they are.
+
+    `served`: how probable the clusters are among the samples of each expert, where these are not the oracle's own.
+    """
 
     overlaps: Overlaps
     units: Units
+    served: Float[Array, "*expert cluster"] | None = None
 
 
 class ClusterOracle(AbstractOracle):
@@ -66,7 +71,7 @@ class ClusterOracle(AbstractOracle):
     shared: Float[Array, "cluster order"]
     gram: Float[Array, "row row"]
     radius: Float[Array, ""]
-    weights: Float[Array, " cluster"]
+    weights: Float[Array, "*#unit cluster"]
     accuracy: str = eqx.field(static=True)
 
     def __init__(self, problem: Clustered):
@@ -86,12 +91,12 @@ class ClusterOracle(AbstractOracle):
     @property
     def count(self) -> int:
         """The number of clusters."""
-        return len(self.weights)
+        return len(self.local)
 
-    def served(self, weights: Float[Array, " cluster"]) -> "ClusterOracle":
+    def served(self, weights: ArrayLike) -> "ClusterOracle":
         """The same with other probabilities of the clusters, such as (1, 0) for an expert that sees only the first.
 
-        They need not add up to 1.
+        They need not add up to 1, and may have axes of the units before that of the clusters.
         """
         other: ClusterOracle = eqx.tree_at(lambda oracle: oracle.weights, self, jnp.asarray(weights, float))
         return other

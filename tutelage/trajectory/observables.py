@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.neuron_flow import NEVER as FLOW_NEVER
+from tutelage.dynamics.neuron_sgd import NEVER as SGD_NEVER
 from tutelage.dynamics.record import Observable as Observable
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
@@ -318,6 +320,47 @@ ROUTER = (
 )
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of the weights; where it says when something first happened, infinite if that is not before `never`."""
+
+    name: str
+    never: float | None = None
+
+    def __call__(self, view: Snapshot) -> Array:
+        part = getattr(view.weights, self.name)
+        return part if self.never is None else jnp.where(part < self.never, jnp.asarray(part, float), jnp.inf)
+
+
+def _walked_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
+    return jnp.einsum("ra,aeu->eur", view.teacher, view.weights.inside)
+
+
+def _flown(problem: Clustered) -> tuple[Observable, ...]:
+    """What is recorded of neurons that follow a flow."""
+    each, flips = ("expert", "unit", "row"), ("expert", "unit", "cluster", "order")
+    rows, clusters = ("row", row_names(problem)), ("cluster", tuple(range(1, problem.inputs.count + 1)))
+    crossed, flipped, settled = (_Part(name, FLOW_NEVER) for name in ("crossed", "flipped", "settled"))
+    return (
+        Observable("overlap", _Part("overlaps"), each, "overlap of neurons with the frame", coords=(rows,)),
+        Observable("largest", _Part("largest"), each, "largest |overlap| so far"),
+        Observable("cross_time", crossed, each, "time at which |overlap| crossed the threshold", "time"),
+        Observable("flip_time", flipped, flips, "time at which a coefficient changed its sign", "time", (clusters,)),
+        Observable("settle_time", settled, each[:2], "time at which a neuron came to rest", "time"),
+    )
+
+
+def _walked(problem: Clustered) -> tuple[Observable, ...]:
+    """What is recorded of neurons under SGD."""
+    each, rows = ("expert", "unit", "row"), ("row", row_names(problem))
+    hits = _Part("hits", SGD_NEVER)
+    return (
+        Observable("overlap", _walked_overlap, each, "overlap of neurons with the frame", coords=(rows,)),
+        Observable("beyond", _Part("beyond"), each[:2], "length of a neuron outside the span of the frame"),
+        Observable("hit_time", hits, ("level", *each), "samples until |overlap| first was at a level", "samples"),
+    )
+
+
 def _standard(
     problem: AbstractProblem, parts: tuple[str, ...]
 ) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
@@ -325,6 +368,8 @@ def _standard(
     if isinstance(problem, Clustered):
         if "counts" in parts:
             return ROUTER, CLUSTERED_WEIGHTS
+        if "flipped" in parts or "hits" in parts:
+            return (_flown if "flipped" in parts else _walked)(problem), ()
         return (_clustered(problem) if "theta" in parts and len(parts) == 3 else ()), CLUSTERED_WEIGHTS
     mixed = isinstance(problem, Problem) and isinstance(problem.student, Mixture)
     return (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)

@@ -15,18 +15,20 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.dynamics import OverlapFlow, flow_overlaps, initial
+from tutelage import BadInput, StopReason, run
+from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Experts, Numbers, Units
+from tutelage.trajectory import Run
 
 Flags = NDArray[np.bool_]
 
 LEARNT = 0.5  # an overlap from which on a task counts as learnt; neurons then go on to their end points
 PATIENCE = 1e14  # the time given to a race, in units of d^((k-2)/2), the time of a typical start
 RTOL = 1e-6  # of a step; which task wins does not change with 1e-8
-RECORDS = 32  # of every race, so that all races of one kind share a compiled program
+RECORDS = 32  # of what follows `t_Delta`
 WIDTH = 800  # neurons of a race in the claims
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (10**2, 10**3, 10**4, 10**5),
@@ -62,11 +64,22 @@ PROTECTED: dict[str, Any] = {"activation": "polynomial", "radius": 3.0, "bias": 
 
 
 @dataclass(frozen=True)
+class Ends:
+    """What became of neurons: overlaps (unit, row), their suprema, when they crossed the threshold, and when a
+    coefficient changed its sign (unit, cluster, order); times are infinite if it never happened."""
+
+    final: Numbers
+    largest: Numbers
+    crossed: Numbers
+    flipped: Numbers
+
+
+@dataclass(frozen=True)
 class Race:
     """Neurons of a vanilla network from random starts, each to its end.
 
     - `start` (unit, row), `rates` (unit, task): while overlaps are small, `d|o_i|/dt = k rates_i |o_i|^(k-1)`.
-    - `flow`: what became of them, with axes (unit, ...) and records (record, unit, row).
+    - `flow`: what became of them.
     """
 
     dim: int
@@ -74,7 +87,7 @@ class Race:
     units: Units
     start: Numbers
     rates: Numbers
-    flow: OverlapFlow
+    flow: Ends
 
     @property
     def clusters(self) -> int:
@@ -141,18 +154,33 @@ def race(
 def _race(key: str, count: int, seed: int, threshold: float, served: tuple[float, ...] | None) -> Race:
     settings = ClusterMoeSettings.model_validate_json(key)
     oracle, units, start = begun(settings, count, seed, served)
-    flow = flown(settings, oracle, units, start, threshold=threshold)
+    flow = ends(flown(settings, units, start, served=served, threshold=threshold))
     k = settings.exponent
     return Race(settings.dim, k, units, start, np.asarray(_rates(oracle, units, jnp.asarray(start), k)), flow)
 
 
 def flown(
-    settings: ClusterMoeSettings, oracle: ClusterOracle, units: Units, start: Numbers, **options: Any
-) -> OverlapFlow:
-    """`flow_overlaps` until `horizon`, always with `RECORDS` records: in logarithmic time if not told otherwise."""
-    until = horizon(settings)
-    given: dict[str, Any] = {"times": np.geomspace(1.0, until, RECORDS), "rtol": RTOL} | options
-    return flow_overlaps(oracle, units, start, until, **given)
+    settings: ClusterMoeSettings,
+    units: Units,
+    start: Numbers,
+    *,
+    served: tuple[float, ...] | None = None,
+    at: Numbers | None = None,
+    **options: Any,
+) -> Run:
+    """The flow of neurons to the last of the times `at`, to the `horizon` without records if None."""
+    problem = settings.problem()
+    times = np.array([horizon(settings)]) if at is None else at
+    moves = NeuronFlow(float(times[-1]), RTOL, **options)
+    found = run(problem, moves, start=neurons_at(problem, units, start, served), record=times)
+    if StopReason.CAP in found.stopped:
+        raise BadInput(f"Some neuron took {int(found.solver_steps.max())} steps before time {times[-1]:g}.")
+    return found
+
+
+def ends(found: Run) -> Ends:
+    """What became of the neurons of a flow."""
+    return Ends(*(found.last(name).values[0, 0] for name in ("overlap", "largest", "cross_time", "flip_time")))
 
 
 def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tuple[Flags, Numbers]:
@@ -167,17 +195,17 @@ def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tu
 @functools.cache
 def _after(key: str, count: int, seed: int) -> tuple[Flags, Numbers]:
     settings = ClusterMoeSettings.model_validate_json(key)
-    oracle, units, start = begun(settings, count, seed)
+    _, units, start = begun(settings, count, seed)
     ended = race(settings, count, seed)
     halt = np.zeros(start.shape, bool)
     halt[:, : ended.clusters] = ended.learnable
-    first = flown(settings, oracle, units, start, threshold=level(settings), halt=halt)
-    second = flown(settings, oracle, units, first.final)
+    first = ends(flown(settings, units, start, threshold=level(settings), halt=halt))
+    second = ends(flown(settings, units, first.final))
     took = np.min(second.crossed[:, : ended.clusters], axis=-1)
     reached = np.any(halt & np.isfinite(first.crossed), axis=-1)
     grid = np.concatenate([1 - np.geomspace(1, 1e-3, RECORDS - 12), 1 + np.geomspace(1e-3, 1e3, 12)])
-    times = np.minimum(grid[:, None] * np.where(np.isfinite(took), took, 1.0), horizon(settings))
-    return reached & ended.local, flown(settings, oracle, units, first.final, times=times).overlaps
+    paced = flown(settings, units, first.final, at=grid, pace=np.where(np.isfinite(took), took, 1.0))
+    return reached & ended.local, paced.overlap.values[0, :, 0]
 
 
 def level(settings: ClusterMoeSettings) -> float:
@@ -290,9 +318,9 @@ def shares(
     table = []
     for radius in radii:
         settings = example(dim, exponent=exponent, radius=radius, means=means, bias=1.0)
-        oracle, units, start = begun(settings, count * len(biases))
+        _, units, start = begun(settings, count * len(biases))
         scale = jnp.asarray(np.repeat(biases, count))
         spread = Units(units.outgoing, units.bias * scale, units.signs, units.kind, units.lowest)
-        ends = flown(settings, oracle, spread, start).final[:, settings.clusters]
-        table.append(np.mean(np.abs(ends).reshape(len(biases), count) > LEARNT, axis=-1))
+        final = ends(flown(settings, spread, start)).final[:, settings.clusters]
+        table.append(np.mean(np.abs(final).reshape(len(biases), count) > LEARNT, axis=-1))
     return np.array(table)
