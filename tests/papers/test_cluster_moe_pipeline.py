@@ -15,7 +15,6 @@ from tutelage.oracle.routing import passing
 from tutelage.papers.cluster_moe import certificate, explored, learnt, plan, presets, result, runs, second_layer, stages
 from tutelage.papers.cluster_moe.checks import pipeline as checks
 from tutelage.papers.cluster_moe.evidence import Evidence
-from tutelage.papers.cluster_moe.expected import run_expected
 from tutelage.papers.cluster_moe.figures import errors, paper_size, recovered, specialisation, training
 from tutelage.papers.cluster_moe.recipe import RECIPE
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -348,7 +347,7 @@ def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path, monkeypatch, tiny, 
 @pytest.mark.parametrize("dim", [30, 10**9])
 def test_in_expectation_at_any_dimension(dim):
     settings = ClusterMoeSettings(dim=dim, experts=2, explore_width=2, width=3, vanilla_width=6)
-    data = run_expected(settings, [0], records=4).dataset
+    data = RECIPE.run(settings, dynamics="flow", record=4).dataset
     assert np.abs(data["overlap"]).max() <= 1 + 1e-6
     start = np.abs(data["vanilla_overlap"].values[0, 0])
     assert 0.05 < np.median(start) * np.sqrt(dim) < 3  # of the order d^-1/2

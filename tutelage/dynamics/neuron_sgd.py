@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
-from tutelage.dynamics.neurons import begun, in_basis, inside
+from tutelage.dynamics.neurons import Neurons, begun, in_basis, inside
 from tutelage.dynamics.online import chi
 from tutelage.dynamics.random import MAX_STEPS, keys_of, normal_rows, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.clustered import ClusterOracle, NeuronWeights
+from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.problem import Start
 from tutelage.problem.units import Units
@@ -59,11 +59,11 @@ class NeuronSgd(AbstractDynamics):
 
     - `step`: what multiplies `y a s'(u + b) (x - u w)`.
     - `levels`: sizes of overlaps whose first passages are noted, as `hit_time`.
-    - `until`: rows of the frame; once every neuron has passed the last of `levels` in one of them, nothing more is drawn
-      and time stands still.
+    - `until`: rows of the frame; once every neuron has passed the last of `levels` in one of them, nothing more is
+      drawn, and time stands still.
 
-    Neurons are those of the problem's student or of `start=neurons_at(...)`. Random numbers are functions of the seed,
-    the sample and the neuron's place: a run may be cut anywhere.
+    Neurons are those of the problem's student, or of `start=tt.neurons_at(...)`. Random numbers are functions of the
+    seed, the sample and the neuron's place: a run may be cut anywhere.
 
     ```python
     >>> import tutelage as tt
@@ -103,13 +103,14 @@ class NeuronSgd(AbstractDynamics):
             jnp.asarray(teacher.local),
             jnp.asarray(np.asarray(teacher.interference)[:, None] * np.asarray(teacher.shared)),
             jnp.asarray(rows),
-            *(jnp.asarray(float(number)) for number in (problem.noise, room, self.step)),
+            jnp.asarray(float(problem.noise)),
+            jnp.asarray(float(room)),
+            jnp.asarray(float(self.step)),
             levels,
             tuple(self.until),
             BLOCK,
         )
-        oracle, teacher_rows = ClusterOracle(problem), jnp.asarray(rows)
-        return Prepared(step, oracle, False, teacher_rows, weights, keys_of(seeds), scored=False)
+        return Prepared(step, ClusterOracle(problem), False, step.rows, weights, keys_of(seeds), scored=False)
 
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.updates(int(self.samples))
@@ -121,9 +122,9 @@ class NeuronSgd(AbstractDynamics):
         return {"samples": self.samples, "step": self.step, "levels": list(self.levels), "until": list(self.until)}
 
 
-def _walked(problem: Clustered, neurons: NeuronWeights, levels: Float[Array, " level"], room: int) -> WalkedNeurons:
+def _walked(problem: Clustered, neurons: Neurons, levels: Float[Array, " level"], room: int) -> WalkedNeurons:
     """Neurons before their first sample; with no `room` outside the frame's span they must be within it."""
-    if not np.all(np.sum(neurons.served, axis=-1) > 0):
+    if not np.all(jnp.sum(neurons.served, axis=-1) > 0):
         raise BadInput("neuron_sgd: an expert is served no cluster at all, so that there is nothing to draw for it.")
     place = inside(problem, neurons)
     square = np.sum(place**2, axis=0)
@@ -149,7 +150,7 @@ class _Draws(NamedTuple):
 
 
 class NeuronSgdStep(AbstractStep):
-    """Up to `block` samples. All that a sample's law needs is in the orthonormal basis: `rows` are those of the frame."""
+    """Up to `block` samples. All that their law needs is in the orthonormal basis: `rows` are those of the frame."""
 
     centres: Float[Array, "cluster axis"]
     local: Float[Array, "cluster order"]

@@ -5,14 +5,15 @@ A run of them has the axes seed, expert and unit; neurons do not see each other,
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage.dynamics.staging import stacked
-from tutelage.oracle.clustered import NeuronWeights
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.frame import stream as weights_of
 from tutelage.problem.problem import Start
@@ -20,6 +21,14 @@ from tutelage.problem.units import Experts, Units
 
 Matrix = NDArray[np.float64]
 _WEIGHTS = 10  # the stream of a seed's starting weights
+
+
+class Neurons(eqx.Module):
+    """Overlaps with the frame, what else neurons are, and how probable the clusters are among an expert's samples."""
+
+    overlaps: Float[Array, "seed expert unit row"]
+    units: Units
+    served: Float[Array, "seed expert cluster"]
 
 
 def initial(problem: Clustered, law: Experts, draw: np.random.Generator) -> tuple[Units, Matrix]:
@@ -54,13 +63,13 @@ def neurons_at(problem: Clustered, units: Units, overlaps: ArrayLike, served: Ar
     lead = (None,) * (4 - rows.ndim)
     weights = np.asarray(problem.inputs.weights if served is None else served, float)
     if weights.shape[-1:] != (count,) or not np.all(weights >= 0):
-        raise BadInput(f"served is {served}, but {count} numbers from 0 up were expected, one for each cluster.")
+        raise BadInput(f"served is {served!r}, but {count} numbers from 0 up were expected, one for each cluster.")
     units, rows = jax.tree.map(lambda leaf: leaf[lead], (units, rows))
     sent = jnp.asarray(np.broadcast_to(weights, (*rows.shape[:2], count)))
-    return Start(jnp.asarray(problem.frame), NeuronWeights(rows, units, sent))
+    return Start(jnp.asarray(problem.frame), Neurons(rows, units, sent))
 
 
-def begun(problem: Clustered, seeds: list[int], start: Start | None) -> NeuronWeights:
+def begun(problem: Clustered, seeds: list[int], start: Start | None) -> Neurons:
     """The neurons of all seeds: those given, or else such as the problem's student draws."""
     if start is None:
         if problem.student is None:
@@ -69,13 +78,15 @@ def begun(problem: Clustered, seeds: list[int], start: Start | None) -> NeuronWe
         start = neurons_at(problem, stacked([units for units, _ in drawn]), np.stack([rows for _, rows in drawn]))
     given: Any = start.student
     if not hasattr(given, "overlaps"):
-        raise BadInput(f"The start is {type(given).__name__}, but neurons were expected, such as neurons_at(...) makes.")
+        raise BadInput(
+            f"The start is {type(given).__name__}, but neurons were expected, such as neurons_at(...) makes."
+        )
     inside(problem, given)
-    neurons = NeuronWeights(given.overlaps, given.units, given.served)
+    neurons = Neurons(given.overlaps, given.units, given.served)
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(seeds), *leaf.shape[1:])), neurons)
 
 
-def inside(problem: Clustered, neurons: NeuronWeights) -> Matrix:
+def inside(problem: Clustered, neurons: Neurons) -> Matrix:
     """Coordinates in the orthonormal basis of the frame's span (axis, seed, expert, unit); what no neuron can have is
     refused."""
     overlaps, rows = np.asarray(neurons.overlaps), in_basis(problem.frame)
@@ -93,7 +104,7 @@ def inside(problem: Clustered, neurons: NeuronWeights) -> Matrix:
             f"No unit vector has such overlaps (squared norm {np.max(squares):.3g}, at most 1 was expected, and equal "
             "rows of the frame need equal overlaps); take those of weights, weights @ frame.T."
         )
-    return found.reshape(-1, *overlaps.shape[:-1])
+    return np.asarray(found.reshape(-1, *overlaps.shape[:-1]))
 
 
 def in_basis(frame: Matrix) -> Matrix:

@@ -40,14 +40,10 @@ class Field(NamedTuple):
 
 
 class NeuronWeights(eqx.Module):
-    """Neurons on the sphere as their overlaps with the frame, and what else they are.
-
-    `served`: how probable the clusters are among the samples of each expert, where these are not the oracle's own.
-    """
+    """Neurons on the sphere as their overlaps with the frame, and what else they are."""
 
     overlaps: Overlaps
     units: Units
-    served: Float[Array, "*expert cluster"] | None = None
 
 
 class ClusterOracle(AbstractOracle):

@@ -336,8 +336,17 @@ def _walked_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
     return jnp.einsum("ra,aeu->eur", view.teacher, view.weights.inside)
 
 
-def _flown(problem: Clustered) -> tuple[Observable, ...]:
+def _noted(view: Snapshot) -> Float[Array, "moment expert unit row"]:
+    return view.weights.notes.filled(view.weights.overlaps)
+
+
+def _flown(problem: Clustered, start: PyTree) -> tuple[Observable, ...]:
     """What is recorded of neurons that follow a flow."""
+    times = tuple(start.notes.times[0].tolist())
+    noted = Observable(
+        "noted", _noted, ("moment", "expert", "unit", "row"), "overlap at the neuron's own times",
+        coords=(("moment", times),),
+    )  # fmt: skip
     each, flips = ("expert", "unit", "row"), ("expert", "unit", "cluster", "order")
     rows, clusters = ("row", row_names(problem)), ("cluster", tuple(range(1, problem.inputs.count + 1)))
     crossed, flipped, settled = (_Part(name, FLOW_NEVER) for name in ("crossed", "flipped", "settled"))
@@ -347,6 +356,7 @@ def _flown(problem: Clustered) -> tuple[Observable, ...]:
         Observable("cross_time", crossed, each, "time at which |overlap| crossed the threshold", "time"),
         Observable("flip_time", flipped, flips, "time at which a coefficient changed its sign", "time", (clusters,)),
         Observable("settle_time", settled, each[:2], "time at which a neuron came to rest", "time"),
+        *((noted,) if times else ()),
     )
 
 
@@ -361,15 +371,16 @@ def _walked(problem: Clustered) -> tuple[Observable, ...]:
     )
 
 
-def _standard(
-    problem: AbstractProblem, parts: tuple[str, ...]
-) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
+def _standard(problem: AbstractProblem, start: PyTree) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
     """What is recorded unless asked otherwise, and the weights."""
+    parts = part_names(start)
     if isinstance(problem, Clustered):
         if "counts" in parts:
             return ROUTER, CLUSTERED_WEIGHTS
-        if "flipped" in parts or "hits" in parts:
-            return (_flown if "flipped" in parts else _walked)(problem), ()
+        if "hits" in parts:
+            return _walked(problem), ()
+        if "flipped" in parts:
+            return _flown(problem, start), ()
         return (_clustered(problem) if "theta" in parts and len(parts) == 3 else ()), CLUSTERED_WEIGHTS
     mixed = isinstance(problem, Problem) and isinstance(problem.student, Mixture)
     return (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
@@ -378,7 +389,7 @@ def _standard(
 def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Observable, ...]:
     """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
     names = record.observables
-    usual, whole = _standard(problem, part_names(start))
+    usual, whole = _standard(problem, start)
     known = {observable.name: observable for observable in usual}
     if usual is STANDARD and names is not None and isinstance(problem, Problem):
         known |= {observable.name: observable for observable in _on_request(problem)}

@@ -28,11 +28,11 @@ PATIENCE = 1e4
 def plan(settings: ClusterMoeSettings, records: int) -> list[Stage]:
     """Exploration, experts behind the expected router, and the vanilla network, without a single sample."""
     s, until = settings, PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
-    moves, few = NeuronFlow(until), Record(np.geomspace(until * 1e-8, until, records))
-    begin = {"explore": Begun(s, s.law(explore=True), _EXPLORERS), "experts": Hired(s)}
+    moves = NeuronFlow(until, times=np.concatenate([[0.0], np.geomspace(until * 1e-8, until, records)]))
+    begin: dict[str, Begun | Hired] = {"explore": Begun(s, s.law(explore=True), _EXPLORERS), "experts": Hired(s)}
     if s.vanilla_width:
         begin["vanilla"] = Begun(s, Experts(1, s.vanilla_width, s.kind, s.bias), _VANILLA)
-    return [Stage(name, moves, enter, few) for name, enter in begin.items()]
+    return [Stage(name, moves, enter, Record((until,))) for name, enter in begin.items()]
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,12 @@ def routes(settings: ClusterMoeSettings, seeds: tuple[int, ...], explored: Run) 
 def dataset(run: Run, settings: ClusterMoeSettings) -> xr.Dataset:
     """All that was recorded, along one axis of time, which every stage begins anew."""
     problem = settings.problem()
-    explored, hired = run.stages["explore"], run.stages["experts"].dataset
-    seen = routes(settings, tuple(int(seed) for seed in hired["seed"].values), explored)
-    data = hired[["overlap", "recorded", "stop_time"]].assign(
-        explore_overlap=explored.overlap.rename(unit="explore_unit"),
+    explored, hired = run.stages["explore"], run.stages["experts"]
+    seen = routes(settings, tuple(int(seed) for seed in hired.seed.values), explored)
+    overlap = _noted(hired)
+    data = xr.Dataset({"overlap": overlap, "stop_time": hired.stop_time}).assign(
+        recorded=("seed", np.full(len(seen), overlap.sizes["time"])),
+        explore_overlap=_noted(explored).rename(unit="explore_unit"),
         routed=(("seed", "cluster", "expert"), seen),
         sharp=(("seed", "expert"), sharply(seen)),
         served=(("seed", "expert"), 1 + np.argmax(seen, axis=1)),
@@ -90,10 +92,15 @@ def dataset(run: Run, settings: ClusterMoeSettings) -> xr.Dataset:
     if settings.vanilla_width:
         rival = run.stages["vanilla"]
         names = {"unit": "vanilla_unit"}
-        data["vanilla_overlap"] = rival.overlap.isel(expert=0).rename(names)
+        data["vanilla_overlap"] = _noted(rival).isel(expert=0).rename(names)
         data["vanilla_largest"] = rival.last("largest").isel(expert=0).drop_vars(("time", "step")).rename(names)
     data.attrs = provenance({"dynamics": "flow", **settings.model_dump(mode="json")})
     return data.assign(best=best_of(data["overlap"], problem))
+
+
+def _noted(run: Run) -> xr.DataArray:
+    """Overlaps along time."""
+    return run.last("noted").drop_vars(("time", "step")).rename(moment="time")
 
 
 def numbers(data: xr.Dataset) -> dict[str, list[float]]:

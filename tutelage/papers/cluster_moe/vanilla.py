@@ -28,7 +28,7 @@ Flags = NDArray[np.bool_]
 LEARNT = 0.5  # an overlap from which on a task counts as learnt; neurons then go on to their end points
 PATIENCE = 1e14  # the time given to a race, in units of d^((k-2)/2), the time of a typical start
 RTOL = 1e-6  # of a step; which task wins does not change with 1e-8
-RECORDS = 32  # of what follows `t_Delta`
+RECORDS = 32  # of every race, so that all races of one kind share a compiled program
 WIDTH = 800  # neurons of a race in the claims
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (10**2, 10**3, 10**4, 10**5),
@@ -168,11 +168,11 @@ def flown(
     at: Numbers | None = None,
     **options: Any,
 ) -> Run:
-    """The flow of neurons to the last of the times `at`, to the `horizon` without records if None."""
+    """The flow of neurons to the last of the times `at`; to the `horizon`, noted in logarithmic time, if None."""
     problem = settings.problem()
-    times = np.array([horizon(settings)]) if at is None else at
-    moves = NeuronFlow(float(times[-1]), RTOL, **options)
-    found = run(problem, moves, start=neurons_at(problem, units, start, served), record=times)
+    times = np.geomspace(1.0, horizon(settings), RECORDS) if at is None else at
+    moves = NeuronFlow(float(times[-1]), RTOL, times=times, **options)
+    found = run(problem, moves, start=neurons_at(problem, units, start, served))
     if StopReason.CAP in found.stopped:
         raise BadInput(f"Some neuron took {int(found.solver_steps.max())} steps before time {times[-1]:g}.")
     return found
@@ -205,7 +205,7 @@ def _after(key: str, count: int, seed: int) -> tuple[Flags, Numbers]:
     reached = np.any(halt & np.isfinite(first.crossed), axis=-1)
     grid = np.concatenate([1 - np.geomspace(1, 1e-3, RECORDS - 12), 1 + np.geomspace(1e-3, 1e3, 12)])
     paced = flown(settings, units, first.final, at=grid, pace=np.where(np.isfinite(took), took, 1.0))
-    return reached & ended.local, paced.overlap.values[0, :, 0]
+    return reached & ended.local, paced.last("noted").values[0, :, 0]
 
 
 def level(settings: ClusterMoeSettings) -> float:

@@ -123,7 +123,7 @@ def _flown(count: int, among: int, seed: int) -> xr.Dataset:
     until = PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
     units, rows = drawn(problem, settings.law(explore=True), weights_of(seed, _EXPLORERS))
     start = rows[..., : problem.frame.shape[1]] @ problem.frame.T
-    explored = run(problem, NeuronFlow(until), start=neurons_at(problem, units, start), record=(until,))
+    explored = run(problem, NeuronFlow(until), start=neurons_at(problem, units, start))
     final = explored.last("overlap").values[0]
     small, theta = routed(settings, units, rows, final)
     shared = np.mean(np.abs(final[..., len(settings.local)]) > 0.5)
