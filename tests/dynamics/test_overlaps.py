@@ -146,8 +146,10 @@ def test_records_do_not_change_the_way():
     units, start = drawn(problem)
     plain = last(flown(problem, units, start, 1e3, rtol=1e-9), "overlap")
     pace = np.linspace(0.5, 1.0, COUNT)
-    found = flown(problem, units, start, 1e3, np.linspace(0, 1e3, 9), rtol=1e-9, pace=pace)
+    times = np.linspace(0, 1e3, 9)
+    found = flown(problem, units, start, 1e3, times, times=times, rtol=1e-9, pace=pace)
     np.testing.assert_array_equal(found.overlap.values[0, 0], start)
+    np.testing.assert_array_equal(last(found, "noted"), found.overlap.values[0])
     np.testing.assert_allclose(last(found, "overlap")[0, -1], plain[0, -1], atol=1e-6)
     half = last(flown(problem, units, start, 500.0, rtol=1e-9), "overlap")
     np.testing.assert_allclose(last(found, "overlap")[0, 0], half[0, 0], atol=1e-6)
@@ -212,6 +214,8 @@ def test_flips_are_seen():
         ({"until": 0.0}, "until"),
         ({"until": np.inf}, "until"),
         ({"rtol": 0.1}, "rtol"),
+        ({"times": [2.0, 1.0]}, "ascend"),
+        ({"times": [200.0]}, "ascend"),
         ({"at": [200.0]}, "between 0 and 100"),
         ({"start": np.ones((1, COUNT, 5))}, "No unit vector"),
         ({"start": np.full((1, COUNT, 5), np.nan)}, "No unit vector"),

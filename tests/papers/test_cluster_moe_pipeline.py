@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from papers.figures import shown
 
+from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted
 from tutelage.analysis.claims import Verdict, mean_interval
 from tutelage.dynamics import spherical
@@ -358,6 +359,16 @@ def test_in_expectation_at_any_dimension(dim):
     assert np.all(np.abs(data["vanilla_overlap"].values[0, -1, :, :2]).max(-1) > 0.9)
     rest = np.sqrt(1 - np.sum(start[:, [0, 1, 3]] ** 2, axis=1))
     assert np.all(data["vanilla_largest"].values[0, :, 2] <= start[:, 2] / rest * (1 + 1e-6))
+
+
+def test_a_run_in_expectation_is_kept_like_another(tmp_path):
+    settings = ClusterMoeSettings(experts=2, explore_width=2, width=3, vanilla_width=6)
+    asked = {"dynamics": "flow", "record": 4, "seeds": SEEDS, "store": tmp_path / "runs"}
+    first, again = RECIPE.run(settings, **asked), RECIPE.run(settings, **asked)
+    assert first.computed and not again.computed and first.summary()["id"] == again.summary()["id"]
+    assert first.dataset.equals(again.dataset) and first.facts == again.facts
+    with pytest.raises(BadInput, match="no samples to certify"):
+        RECIPE.run(settings, certify=True, **asked | {"store": None})
 
 
 @pytest.fixture
