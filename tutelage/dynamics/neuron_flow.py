@@ -212,9 +212,9 @@ class NeuronFlowStep(AbstractStep):
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
         old, ways = moment.weights, moment.carry
         oracle, y, units, end = _served(oracle, old), old.overlaps, old.units, limit * self.pace
-        # The flow is autonomous. Late in a race a step is below the rounding of the clock, and must not be cut by it.
         due = old.notes.due() * self.pace
         goal = jnp.minimum(end, due)
+        # The flow is autonomous. Late in a race a step is below the rounding of the clock, and must not be cut by it.
         left = goal - ways.clock
         h = jnp.minimum(ways.width, left)
         new, v, error = _tsit5(lambda place: oracle.turning(units, place), y, ways.velocity, h)

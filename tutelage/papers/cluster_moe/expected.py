@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage import BadInput, StopReason
 from tutelage.dynamics import NeuronFlow, Record, neurons_at, stacked
 from tutelage.oracle import expected_router, passing
 from tutelage.papers.cluster_moe.result import sharply
@@ -65,9 +66,16 @@ class Hired:
         return Begun(self.settings, self.settings.law(explore=False), _HIRED)(handover, served)
 
 
+def ended(run: Run) -> Run:
+    """The run, if its neurons came to its end: of one that was cut short, the last record would be the start."""
+    if StopReason.CAP in run.stopped:
+        raise BadInput(f"Some neuron took {int(run.solver_steps.max())} steps before the end; try a larger rtol.")
+    return run
+
+
 def routes(settings: ClusterMoeSettings, seeds: tuple[int, ...], explored: Run) -> Numbers:
     """The probability that an expert sees a sample of a cluster (seed, cluster, expert)."""
-    begun, final = Begun(settings, settings.law(explore=True), _EXPLORERS), explored.last("overlap").values
+    begun, final = Begun(settings, settings.law(explore=True), _EXPLORERS), ended(explored).last("overlap").values
     found = []
     for seed, overlaps in zip(seeds, final, strict=True):
         small, theta = routed(settings, *begun.drawn(seed), overlaps)
@@ -100,7 +108,7 @@ def dataset(run: Run, settings: ClusterMoeSettings) -> xr.Dataset:
 
 def _noted(run: Run) -> xr.DataArray:
     """Overlaps along time."""
-    return run.last("noted").drop_vars(("time", "step")).rename(moment="time")
+    return ended(run).last("noted").drop_vars(("time", "step")).rename(moment="time")
 
 
 def numbers(data: xr.Dataset) -> dict[str, list[float]]:

@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage import BadInput, StopReason, run
+from tutelage import run
 from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
+from tutelage.papers.cluster_moe.expected import ended
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Experts, Numbers, Units
@@ -172,10 +173,7 @@ def flown(
     problem = settings.problem()
     times = np.geomspace(1.0, horizon(settings), RECORDS) if at is None else at
     moves = NeuronFlow(float(times[-1]), RTOL, times=times, **options)
-    found = run(problem, moves, start=neurons_at(problem, units, start, served))
-    if StopReason.CAP in found.stopped:
-        raise BadInput(f"Some neuron took {int(found.solver_steps.max())} steps before time {times[-1]:g}.")
-    return found
+    return ended(run(problem, moves, start=neurons_at(problem, units, start, served)))
 
 
 def ends(found: Run) -> Ends:

@@ -18,7 +18,7 @@ from tutelage import run
 from tutelage.dynamics import Learner, NeuronFlow, neurons_at
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.bench import Bench
-from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, routed
+from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, ended, routed
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
@@ -124,7 +124,7 @@ def _flown(count: int, among: int, seed: int) -> xr.Dataset:
     units, rows = drawn(problem, settings.law(explore=True), weights_of(seed, _EXPLORERS))
     start = rows[..., : problem.frame.shape[1]] @ problem.frame.T
     explored = run(problem, NeuronFlow(until), start=neurons_at(problem, units, start))
-    final = explored.last("overlap").values[0]
+    final = ended(explored).last("overlap").values[0]
     small, theta = routed(settings, units, rows, final)
     shared = np.mean(np.abs(final[..., len(settings.local)]) > 0.5)
     return _judged_by(theta, small.inputs, seed, count).assign(shared=shared)
