@@ -143,10 +143,10 @@ def _walked(problem: Clustered, neurons: Neurons, levels: Float[Array, " level"]
 class _Draws(NamedTuple):
     """Of a block: sample parts in the basis, along the rest of the neuron, label, and the squared length of all."""
 
-    plane: Float[Array, "sample axis expert unit"]
-    along: Float[Array, "sample expert unit"]
-    label: Float[Array, "sample expert unit"]
-    others: Float[Array, "sample expert unit"]
+    plane: Float[Array, "sample axis neuron"]
+    along: Float[Array, "sample neuron"]
+    label: Float[Array, "sample neuron"]
+    others: Float[Array, "sample neuron"]
 
 
 class NeuronSgdStep(AbstractStep):
@@ -180,12 +180,15 @@ class NeuronSgdStep(AbstractStep):
     def step(
         self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
-        old, units = moment.weights, moment.weights.units
+        old = moment.weights
+        # Neurons of all experts along one axis: a sixth quicker.
+        units = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), old.units)
+        begin = old.inside.reshape(len(old.inside), -1), old.beyond.ravel()
         count = jnp.where(self._ready(old.hits), 0, jnp.clip(jnp.ceil(limit - moment.clock), 0, self.block))
         numbers = old.seen + jnp.arange(self.block)
         draws = self._draw(old, moment.carry, numbers.astype(jnp.uint64))
         # A sample beyond the last has no effect.
-        size = self.size * units.outgoing * jnp.where((numbers < old.seen + count)[:, None, None], draws.label, 0.0)
+        size = self.size * units.outgoing * jnp.where((numbers < old.seen + count)[:, None], draws.label, 0.0)
 
         def sample(place: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
             o, r = place
@@ -200,9 +203,10 @@ class NeuronSgdStep(AbstractStep):
             return (o, r), o
 
         given = (draws.plane, draws.along, size, draws.others)
-        (place, beyond), path = jax.lax.scan(sample, (old.inside, old.beyond), given)
+        (place, beyond), path = jax.lax.scan(sample, begin, given)
+        place, beyond = place.reshape(old.inside.shape), beyond.reshape(old.beyond.shape)
         seen = old.seen + count.astype(old.seen.dtype)
-        weights = WalkedNeurons(place, beyond, units, old.served, self._hits(old, path), seen)
+        weights = WalkedNeurons(place, beyond, old.units, old.served, self._hits(old, path), seen)
         clock, time = jnp.where(count > 0, moment.clock + count, limit), moment.time + count
         return Moment(weights, clock, time, moment.carry), count > 0, jnp.array(False)
 
@@ -212,30 +216,29 @@ class NeuronSgdStep(AbstractStep):
             return jnp.array(False)
         return jnp.all(jnp.any(hits[-1][..., jnp.array(self.until)] < NEVER, axis=-1))
 
-    def _hits(self, old: WalkedNeurons, path: Float[Array, "sample axis expert unit"]) -> Array:
-        size = jnp.abs(jnp.einsum("ra,saeu->seur", self.rows, path))
-        passed = size[:, None] >= self.levels[:, None, None, None]
+    def _hits(self, old: WalkedNeurons, path: Float[Array, "sample axis neuron"]) -> Array:
+        size = jnp.abs(jnp.einsum("ra,san->snr", self.rows, path))
+        passed = size[:, None] >= self.levels[:, None, None]
         # After the last sample nothing moves, so that what is passed there was passed before.
         when = jnp.where(jnp.any(passed, axis=0), old.seen + 1 + jnp.argmax(passed, axis=0), NEVER)
-        return jnp.minimum(old.hits, when)
+        return jnp.minimum(old.hits, when.reshape(old.hits.shape))
 
     def _draw(self, old: WalkedNeurons, key: Array, numbers: UInt64[Array, " sample"]) -> _Draws:
-        axes, shape = self.rows.shape[1], old.beyond.shape
-        units = old.beyond.size
-        plain = normal_rows(key, numbers, _PLANE, (axes + 2) * units).reshape(-1, axes + 2, *shape)
-        drawn = uniforms(key, numbers[:, None], _CLUSTER, jnp.arange(units, dtype=jnp.uint64)).reshape(-1, *shape)
+        axes, units = self.rows.shape[1], old.beyond.size
+        plain = normal_rows(key, numbers, _PLANE, (axes + 2) * units).reshape(-1, axes + 2, units)
+        drawn = uniforms(key, numbers[:, None], _CLUSTER, jnp.arange(units, dtype=jnp.uint64))
         ends = jnp.cumsum(old.served / jnp.sum(old.served, axis=-1, keepdims=True), axis=-1)
-        cluster = jnp.sum(drawn[..., None] >= ends[:, None, :-1], axis=-1)
+        own = jnp.repeat(ends[:, :-1], old.beyond.shape[1], axis=0)
+        cluster = jnp.sum(drawn[..., None] >= own, axis=-1)
         plane = plain[:, :axes] + jnp.moveaxis(self.centres[cluster], -1, 1)
         # Without any direction outside the span there is nothing along the rest.
         along = jnp.where(self.outside > 0, plain[:, axes], 0.0)
         label = self._labels(plane, cluster) + self.noise * plain[:, axes + 1]
-        others = _far(key, numbers, units, jnp.maximum(self.outside - 1, 0.0))
-        return _Draws(plane, along, label, others.reshape(-1, *shape))
+        return _Draws(plane, along, label, _far(key, numbers, units, jnp.maximum(self.outside - 1, 0.0)))
 
-    def _labels(self, plane: Array, cluster: Array) -> Float[Array, "sample expert unit"]:
+    def _labels(self, plane: Array, cluster: Array) -> Float[Array, "sample neuron"]:
         clusters = len(self.local)
-        tasks = jnp.einsum("ra,saeu->rseu", self.rows[: clusters + 1], plane)
+        tasks = jnp.einsum("ra,san->rsn", self.rows[: clusters + 1], plane)
         own = sum(jnp.where(cluster == c, _series(self.local[c], tasks[c]), 0.0) for c in range(clusters))
         return own + _series(jnp.moveaxis(self.shared[cluster], -1, 0), tasks[-1])
 
