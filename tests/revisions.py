@@ -51,6 +51,8 @@ RUNS = {
     "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=4)).last("loss"),
     "Mixture": lambda: tt.run(mixture(), tt.Descent(step=0.1, steps=20)).last("loss"),
     "spherical": lambda: tt.run(clustered(), tt.Spherical(samples=9000, step=1e-3)).overlap[0, -1, 0, 0],
+    "neuron_flow": lambda: tt.run(clustered(), tt.NeuronFlow(until=100.0), record=4).last("overlap")[0, 0],
+    "neuron_sgd": lambda: tt.run(clustered(), tt.NeuronSgd(samples=200, step=1e-2), record=4).last("overlap")[0, 0],
     "router": lambda: np.asarray(routed().final.theta)[0, 0],
 }
 """By the name of the revision that guards it; "loop" and "TwoLayer" are in all of the first."""

@@ -266,9 +266,9 @@ DYNAMICS = {
 }
 
 
-CLUSTERED = {tt.Spherical, tt.RouterSteps, SecondLayer}
-"""Of experts on clustered inputs, whose weights and records are others: tests/dynamics/test_spherical.py takes them
-through chunks, seeds, saving and restoring, and the tests of cluster_moe through their stages."""
+CLUSTERED = {tt.Spherical, tt.RouterSteps, SecondLayer, tt.NeuronFlow, tt.NeuronSgd}
+"""Of experts and neurons on clustered inputs, whose weights and records are others: test_spherical.py, test_overlaps.py
+and test_chain.py take them through chunks, seeds, saving and restoring, the tests of cluster_moe through stages."""
 
 
 # Routers ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from .dynamics.events import Event as Event
 from .dynamics.events import below as below
 from .dynamics.flow import Flow as Flow
 from .dynamics.heavy_ball import HeavyBall as HeavyBall
-from .dynamics.neuron_flow import flow_overlaps as flow_overlaps
+from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
+from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
+from .dynamics.neurons import neurons_at as neurons_at
 from .dynamics.online import Sgd as Sgd
 from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop

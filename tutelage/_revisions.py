@@ -13,6 +13,8 @@ REVISIONS = {
     "sgd": 1,
     "spherical": 1,
     "router": 1,
+    "neuron_flow": 1,
+    "neuron_sgd": 1,
     "TwoLayer": 1,
     "Mixture": 1,
     "Experts": 1,

@@ -1,13 +1,15 @@
 """The reduced flow of overlaps: against a fine fixed step, finite differences, closed solutions and its invariants."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tutelage as tt
 from tutelage._errors import BadInput
-from tutelage.dynamics.neuron_flow import flow_overlaps, initial
+from tutelage.dynamics.checkpoint import Checkpoint
+from tutelage.dynamics.neurons import initial, neurons_at
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import antipodal, orthogonal
 
@@ -38,6 +40,16 @@ def drawn(problem, kind="relu", bias=0.5, seed=3, width=COUNT):
     return units, start
 
 
+def flown(problem, units, start, until, at=(), served=None, **moves):
+    """The run of one seed: at the end of it, or at times."""
+    begin = neurons_at(problem, units, start, served)
+    return tt.run(problem, tt.NeuronFlow(until, **moves), start=begin, record=(*at, until))
+
+
+def last(found, name):
+    return found.last(name).values[0]
+
+
 def reference(problem, units, start, until, steps):
     """Classical Runge-Kutta with a fixed step; the force is a central difference of the correlation."""
     oracle, eye = ClusterOracle(problem), 1e-5 * np.eye(start.shape[-1])
@@ -65,11 +77,11 @@ def test_against_a_fine_fixed_step(name):
     problem = PROBLEMS[name]
     units, start = drawn(problem)
     start = start * 2.0 / np.sqrt(np.maximum(1.0, 12 * np.sum(start**2, -1, keepdims=True)))  # to see them move
-    found = flow_overlaps(problem, units, start, 20.0, rtol=1e-10)
+    found = flown(problem, units, start, 20.0, rtol=1e-10)
     seen = reference(problem, units, start, 20.0, 200)
     assert np.abs(seen - start).max() > 0.02
     # Differences with h = 1e-5 are right to 1e-10 and the steps of 0.1 to 1e-7; over a time of 20 that grows tenfold.
-    np.testing.assert_allclose(found.final, seen, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(last(found, "overlap"), seen, rtol=0, atol=1e-6)
 
 
 def test_escape_time_of_the_closed_solution():
@@ -79,38 +91,41 @@ def test_escape_time_of_the_closed_solution():
     good = np.asarray(units.outgoing * units.signs[..., 0])[0] > 0
     start = np.zeros((1, COUNT, 5))
     start[..., 0] = 1e-3
-    found = flow_overlaps(ClusterOracle(problem).served((1.0, 0.0)), units, start, 1e7, rtol=1e-9)
+    found = flown(problem, units, start, 1e7, served=(1.0, 0.0), rtol=1e-9)
+    crossed, final = last(found, "cross_time"), last(found, "overlap")
 
     def clock(x):  # the integral of 1/(4 x^3 (1 - x^2))
         return -1 / (8 * x**2) + np.log(x) / 4 - np.log(1 - x**2) / 8
 
     # Errors of the steps, 1e-9 each over some hundred, are doubled by the power law of the escape; its interpolation
     # in the last step, of width 1 beside 125000, adds less.
-    np.testing.assert_allclose(found.crossed[0, good, 0], clock(0.5) - clock(1e-3), rtol=1e-6)
-    np.testing.assert_allclose(found.final[0, good, 0], 1.0, atol=1e-6)  # at rest to 100 rtol
-    assert np.isinf(found.crossed[0, ~good]).all() and np.isinf(found.crossed[..., 1:]).all()
+    np.testing.assert_allclose(crossed[0, good, 0], clock(0.5) - clock(1e-3), rtol=1e-6)
+    np.testing.assert_allclose(final[0, good, 0], 1.0, atol=1e-6)  # at rest to 100 rtol
+    assert np.isinf(crossed[0, ~good]).all() and np.isinf(crossed[..., 1:]).all()
     # The others decay: d kappa/dt = -4 kappa^3 (1 + kappa^2) up to kappa^2 = 1e-6.
-    np.testing.assert_allclose(found.final[0, ~good, 0], (1e6 + 8 * 1e7) ** -0.5, rtol=1e-5)
+    np.testing.assert_allclose(final[0, ~good, 0], (1e6 + 8 * 1e7) ** -0.5, rtol=1e-5)
 
 
 def test_invariants_and_outcomes_in_a_billion_dimensions():
     problem = tt.Clustered(antipodal(10**9, 3.0), tasks())
     units, start = drawn(problem, bias=0.0)
     times = np.geomspace(1e3, 1e16, 9)
-    found = flow_overlaps(problem, units, start, 1e17, times=times)
+    found = flown(problem, units, start, 1e17, times)
+    overlaps, final, settled = found.overlap.values[0], last(found, "overlap"), last(found, "settle_time")
     # |o|^2, the mean counted once, is the squared norm of a unit vector's part; rtol 1e-7 a step.
-    norms = np.sum(found.overlaps[..., :4] ** 2, axis=-1)
+    norms = np.sum(overlaps[..., :4] ** 2, axis=-1)
     assert norms.max() <= 1 + 1e-5
-    np.testing.assert_allclose(found.overlaps[..., 3], -found.overlaps[..., 4], atol=1e-12)
+    np.testing.assert_allclose(overlaps[..., 3], -overlaps[..., 4], atol=1e-12)
     # ReLU without biases and antipodal means: the correlation has nothing of the global task, each neuron learns one
     # local task, which the sign of its coefficient names. -0.0814 is the coefficient of order 4.
-    assert np.isfinite(found.settled).all()
+    assert np.isfinite(settled).all()
     expected = np.where(np.asarray(units.outgoing) < 0, 0, 1)
-    np.testing.assert_array_equal(np.argmax(np.abs(found.final), axis=-1), expected)
-    assert (np.take_along_axis(np.abs(found.final), expected[..., None], -1) > 0.999).all()
-    assert found.largest[..., 2].max() <= np.abs(start[..., 2]).max() * 1.01
+    np.testing.assert_array_equal(np.argmax(np.abs(final), axis=-1), expected)
+    assert (np.take_along_axis(np.abs(final), expected[..., None], -1) > 0.999).all()
+    assert last(found, "largest")[..., 2].max() <= np.abs(start[..., 2]).max() * 1.01
     # Records of a unit at rest are its end.
-    np.testing.assert_array_equal(found.overlaps[-1][found.settled < times[-1]], found.final[found.settled < times[-1]])
+    there = settled < times[-1]
+    np.testing.assert_array_equal(overlaps[-2][there], final[there])
 
 
 def test_starts_that_do_not_move():
@@ -118,21 +133,56 @@ def test_starts_that_do_not_move():
     units, start = drawn(problem, (4, 4), 0.0)
     start = np.zeros_like(start)
     start[0, 1, 0], start[0, 2, 0], start[0, 3, 2] = 1.0, -1.0, 1.0
-    found = flow_overlaps(problem, units, start, 100.0)
-    np.testing.assert_array_equal(found.final, start)
-    np.testing.assert_array_equal(found.settled, np.zeros((1, COUNT)))
-    assert found.crossed[0, 1, 0] == 0 and np.isinf(found.crossed[0, 0]).all()
+    found = flown(problem, units, start, 100.0)
+    np.testing.assert_array_equal(last(found, "overlap"), start)
+    np.testing.assert_array_equal(last(found, "settle_time"), np.zeros((1, COUNT)))
+    crossed = last(found, "cross_time")
+    assert crossed[0, 1, 0] == 0 and np.isinf(crossed[0, 0]).all()
 
 
 def test_records_do_not_change_the_way():
+    """Each neuron at a pace of its own: records, and the end, are at its own times."""
     problem = PROBLEMS["orthogonal"]
     units, start = drawn(problem)
-    plain = flow_overlaps(problem, units, start, 1e3, rtol=1e-9)
-    each = np.linspace(0, 1e3, 9)[:, None, None] * np.linspace(0.5, 1.0, COUNT)
-    found = flow_overlaps(problem, units, start, 1e3, times=each, rtol=1e-9)
-    np.testing.assert_allclose(found.final, plain.final, atol=1e-6)
-    np.testing.assert_array_equal(found.overlaps[0], start)
-    np.testing.assert_allclose(found.overlaps[-1][0, -1], plain.final[0, -1], atol=1e-6)
+    plain = last(flown(problem, units, start, 1e3, rtol=1e-9), "overlap")
+    pace = np.linspace(0.5, 1.0, COUNT)
+    times = np.linspace(0, 1e3, 9)
+    found = flown(problem, units, start, 1e3, times, times=times, rtol=1e-9, pace=pace)
+    np.testing.assert_array_equal(found.overlap.values[0, 0], start)
+    np.testing.assert_array_equal(last(found, "noted"), found.overlap.values[0])
+    np.testing.assert_allclose(last(found, "overlap")[0, -1], plain[0, -1], atol=1e-6)
+    half = last(flown(problem, units, start, 500.0, rtol=1e-9), "overlap")
+    np.testing.assert_allclose(last(found, "overlap")[0, 0], half[0, 0], atol=1e-6)
+
+
+def test_seeds_alone_and_together_and_taken_up_again(tmp_path):
+    problem = PROBLEMS["orthogonal"].taught_to(tt.Experts(2, COUNT // 2))
+    moves, at = tt.NeuronFlow(1e3), np.linspace(0, 1e3, 9)
+    both = tt.run(problem, moves, seeds=[3, 5], record=at)
+    alone = tt.run(problem, moves, seeds=[5], record=at)
+    # Sums in another order change steps that are good to 1e-7.
+    np.testing.assert_allclose(alone.overlap[0], both.overlap[1], atol=1e-6)
+    assert both.overlap.dims == ("seed", "time", "expert", "unit", "row")
+
+    def stop(label, done, total):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    kept = tmp_path / "run.npz"
+    with pytest.raises(KeyboardInterrupt):
+        tt.run(problem, moves, seeds=[3, 5], record=at, checkpoint=Checkpoint(kept, every=0.0), progress=stop)
+    again = tt.run(problem, moves, seeds=[3, 5], record=at, checkpoint=kept)
+    assert again.dataset.drop_attrs().equals(both.dataset.drop_attrs())
+
+
+def test_experts_are_served_what_they_are_sent():
+    problem = PROBLEMS["orthogonal"]
+    units, start = drawn(problem, (4, 4), 0.0, width=COUNT // 2)
+    units, start = jax.tree.map(lambda leaf: jnp.concatenate([leaf, leaf]), (units, jnp.asarray(start)))
+    sent = last(flown(problem, units, start, 1e4, served=[[1.0, 0.0], [0.3, 0.7]]), "overlap")
+    for expert, served in enumerate(([1.0, 0.0], [0.3, 0.7])):
+        alone = flown(problem, units.expert(expert), start[expert], 1e4, served=served)
+        np.testing.assert_allclose(last(alone, "overlap")[0], sent[expert], atol=1e-5)  # 100 steps of 1e-7
 
 
 def test_halt_ends_a_unit_where_it_crosses():
@@ -140,20 +190,20 @@ def test_halt_ends_a_unit_where_it_crosses():
     units, start = drawn(problem, (4, 4), 0.0)
     halt = np.zeros(start.shape, bool)
     halt[..., :2] = True
-    found = flow_overlaps(problem, units, start, 1e9, threshold=0.3, halt=halt)
-    top = np.abs(found.final[..., :2]).max(-1)
+    found = flown(problem, units, start, 1e9, threshold=0.3, halt=halt)
+    top = np.abs(last(found, "overlap")[..., :2]).max(-1)
     assert ((top >= 0.3) & (top < 0.9)).all()
-    assert np.isinf(found.settled).all()
+    assert np.isinf(last(found, "settle_time")).all()
 
 
 def test_flips_are_seen():
     """ReLU's alpha_4 changes its sign where |b + rho nu| crosses 1: a unit with a bias of 0.9 drifts across."""
     problem = tt.Clustered(orthogonal(100, 3.0, 2), tasks())
     units, start = drawn(problem, bias=1.5)
-    found = flow_overlaps(problem, units, start, 1e8)
-    shift = np.asarray(units.bias)[..., None] + 3.0 * np.stack([start, found.final])[..., 3:]
+    found = flown(problem, units, start, 1e8)
+    shift = np.asarray(units.bias)[..., None] + 3.0 * np.stack([start, last(found, "overlap")])[..., 3:]
     ends = (np.abs(shift[0]) < 1) != (np.abs(shift[1]) < 1)
-    flips = np.isfinite(found.flipped[..., 4])
+    flips = np.isfinite(last(found, "flip_time")[..., 4])
     assert ends.any() and flips[ends].all()  # those that end on the other side have crossed
     assert not flips.all()
 
@@ -166,29 +216,38 @@ def test_flips_are_seen():
         ({"rtol": 0.1}, "rtol"),
         ({"times": [2.0, 1.0]}, "ascend"),
         ({"times": [200.0]}, "ascend"),
-        ({"overlaps": np.ones((1, COUNT, 5))}, "no unit vector"),
-        ({"overlaps": np.full((1, COUNT, 5), np.nan)}, "no unit vector"),
-        ({"overlaps": np.zeros((COUNT, 5))}, "shape"),
+        ({"at": [200.0]}, "between 0 and 100"),
+        ({"start": np.ones((1, COUNT, 5))}, "No unit vector"),
+        ({"start": np.full((1, COUNT, 5), np.nan)}, "No unit vector"),
+        ({"start": np.zeros((COUNT, 5))}, "shape"),
     ],
 )
 def test_bad_input(change, word):
     problem = PROBLEMS["antipodal"]
     units, start = drawn(problem)
     with pytest.raises(BadInput, match=word):
-        flow_overlaps(**{"problem": problem, "units": units, "overlaps": start, "until": 100.0} | change)
+        flown(**{"problem": problem, "units": units, "start": start, "until": 100.0} | change)
 
 
 def test_overlaps_that_contradict_the_frame_are_refused():
     problem = PROBLEMS["antipodal"]
     units, start = drawn(problem)
     start[..., 4] = start[..., 3]  # but v_2 = -v_1
-    with pytest.raises(BadInput, match="no unit vector"):
-        flow_overlaps(problem, units, start, 100.0)
+    with pytest.raises(BadInput, match="No unit vector"):
+        flown(problem, units, start, 100.0)
 
 
-def test_too_many_steps_are_refused(monkeypatch):
-    monkeypatch.setattr("tutelage.dynamics.neuron_flow.LIMIT", 3)
+def test_too_many_steps_end_a_run():
     problem = PROBLEMS["orthogonal"]
-    units, start = drawn(problem, width=COUNT + 1)
-    with pytest.raises(BadInput, match="3 steps"):
-        flow_overlaps(problem, units, start, 1e6)
+    units, start = drawn(problem)
+    begin = neurons_at(problem, units, start)
+    found = tt.run(problem, tt.NeuronFlow(1e6), start=begin, record=(1e6,), stop=tt.Stop(steps=3))
+    assert found.stopped == (tt.StopReason.CAP,)
+
+
+def test_nothing_is_watched_between_records():
+    """After a step neurons are at times of their own, so that an event would be seen at no time."""
+    problem = PROBLEMS["orthogonal"].taught_to(tt.Experts(1, 2))
+    event = tt.Event("large", lambda view: jnp.max(view.weights.overlaps) - 0.5)
+    with pytest.raises(BadInput, match="watches no events"):
+        tt.run(problem, tt.NeuronFlow(1.0), record=tt.Record(events=(event,)))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from papers.figures import shown
 
+from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted
 from tutelage.analysis.claims import Verdict, mean_interval
 from tutelage.dynamics import spherical
@@ -25,7 +26,6 @@ from tutelage.papers.cluster_moe import (
 )
 from tutelage.papers.cluster_moe.checks import pipeline as checks
 from tutelage.papers.cluster_moe.evidence import Evidence
-from tutelage.papers.cluster_moe.expected import run_expected
 from tutelage.papers.cluster_moe.figures import errors, paper_size, recovered, specialisation, training
 from tutelage.papers.cluster_moe.recipe import RECIPE
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -358,7 +358,7 @@ def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path, monkeypatch, tiny, 
 @pytest.mark.parametrize("dim", [30, 10**9])
 def test_in_expectation_at_any_dimension(dim):
     settings = ClusterMoeSettings(dim=dim, experts=2, explore_width=2, width=3, vanilla_width=6)
-    data = run_expected(settings, [0], records=4).dataset
+    data = RECIPE.run(settings, dynamics="flow", record=4).dataset
     assert np.abs(data["overlap"]).max() <= 1 + 1e-6
     start = np.abs(data["vanilla_overlap"].values[0, 0])
     assert 0.05 < np.median(start) * np.sqrt(dim) < 3  # of the order d^-1/2
@@ -369,6 +369,16 @@ def test_in_expectation_at_any_dimension(dim):
     assert np.all(np.abs(data["vanilla_overlap"].values[0, -1, :, :2]).max(-1) > 0.9)
     rest = np.sqrt(1 - np.sum(start[:, [0, 1, 3]] ** 2, axis=1))
     assert np.all(data["vanilla_largest"].values[0, :, 2] <= start[:, 2] / rest * (1 + 1e-6))
+
+
+def test_a_run_in_expectation_is_kept_like_another(tmp_path):
+    settings = ClusterMoeSettings(experts=2, explore_width=2, width=3, vanilla_width=6)
+    asked = {"dynamics": "flow", "record": 4, "seeds": SEEDS, "store": tmp_path / "runs"}
+    first, again = RECIPE.run(settings, **asked), RECIPE.run(settings, **asked)
+    assert first.computed and not again.computed and first.summary()["id"] == again.summary()["id"]
+    assert first.dataset.equals(again.dataset) and first.facts == again.facts
+    with pytest.raises(BadInput, match="no samples to certify"):
+        RECIPE.run(settings, certify=True, **asked | {"store": None})
 
 
 @pytest.fixture

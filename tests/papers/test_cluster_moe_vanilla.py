@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tutelage._errors import BadInput
 from tutelage.analysis.claims import Verdict
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.papers.cluster_moe import assumptions, vanilla
@@ -328,3 +329,11 @@ def test_protected_figure(monkeypatch):
     ).all()
     assert "nan" not in protected.sheet(dataset).caption
     draw(protected.sheet(dataset))
+
+
+def test_a_race_that_is_cut_short_is_refused(monkeypatch):
+    settings = example(10**2)
+    _, units, start = begun(settings, 800)
+    monkeypatch.setattr("tutelage.dynamics.neuron_flow.LIMIT", 3)
+    with pytest.raises(BadInput, match="3 steps"):
+        vanilla.flown(settings, units, start)

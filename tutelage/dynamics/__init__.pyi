@@ -12,11 +12,12 @@ from .events import Crossings as Crossings
 from .events import Event as Event
 from .flow import Flow as Flow
 from .loop import Limits as Limits
-from .neuron_flow import OverlapFlow as OverlapFlow
-from .neuron_flow import flow_overlaps as flow_overlaps
-from .neuron_flow import initial as initial
-from .neuron_sgd import in_basis as in_basis
-from .neuron_sgd import walk as walk
+from .neuron_flow import FlownNeurons as FlownNeurons
+from .neuron_flow import NeuronFlow as NeuronFlow
+from .neuron_sgd import NeuronSgd as NeuronSgd
+from .neurons import in_basis as in_basis
+from .neurons import initial as initial
+from .neurons import neurons_at as neurons_at
 from .online import Sgd as Sgd
 from .random import MAX_STEPS as MAX_STEPS
 from .record import Observable as Observable

@@ -84,6 +84,11 @@ class AbstractStep(eqx.Module):
         """
         return False
 
+    @property
+    def watches(self) -> bool:
+        """Whether the weights are of one time after every step, so that events and crossings can be watched."""
+        return not self.drives
+
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
         """All seeds towards `stop`; one may pause before it, at a place that does not depend on how the run is cut."""
         raise NotImplementedError(f"{type(self).__name__} does not drive itself.")

@@ -49,7 +49,7 @@ class Loop(Kept):
         self.careful, self.oracle = prepared.oracle, prepared.oracle.quick()
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
-        if self.step.drives and (self.events or self.crossings):
+        if not self.step.watches and (self.events or self.crossings):
             raise BadInput("This dynamics watches no events or crossings; leave them out, and look at the records.")
         watched = (self.events, self.crossings)
         self.fixed = Fixed(observables, watched, limits, prepared.batched, prepared.teacher)

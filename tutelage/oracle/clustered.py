@@ -67,7 +67,7 @@ class ClusterOracle(AbstractOracle):
     shared: Float[Array, "cluster order"]
     gram: Float[Array, "row row"]
     radius: Float[Array, ""]
-    weights: Float[Array, " cluster"]
+    weights: Float[Array, "*#unit cluster"]
     accuracy: str = eqx.field(static=True)
 
     def __init__(self, problem: Clustered):
@@ -87,12 +87,12 @@ class ClusterOracle(AbstractOracle):
     @property
     def count(self) -> int:
         """The number of clusters."""
-        return len(self.weights)
+        return len(self.local)
 
     def served(self, weights: ArrayLike) -> "ClusterOracle":
         """The same with other probabilities of the clusters, such as (1, 0) for an expert that sees only the first.
 
-        They need not add up to 1.
+        They need not add up to 1, and may have axes of the units before that of the clusters.
         """
         other: ClusterOracle = eqx.tree_at(lambda oracle: oracle.weights, self, jnp.asarray(weights, float))
         return other

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.neuron_flow import NEVER as FLOW_NEVER
+from tutelage.dynamics.neuron_sgd import NEVER as SGD_NEVER
 from tutelage.dynamics.record import Observable as Observable
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.router import RoutedExperts
@@ -339,13 +341,68 @@ ROUTER = (
 )
 
 
-def _standard(
-    problem: AbstractProblem, parts: tuple[str, ...]
-) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
+@dataclass(frozen=True)
+class _Part:
+    """A part of the weights; where it says when something first happened, infinite if that is not before `never`."""
+
+    name: str
+    never: float | None = None
+
+    def __call__(self, view: Snapshot) -> Array:
+        part: Array = getattr(view.weights, self.name)
+        return part if self.never is None else jnp.where(part < self.never, jnp.asarray(part, float), jnp.inf)
+
+
+def _walked_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
+    return jnp.einsum("ra,aeu->eur", view.teacher, view.weights.inside)
+
+
+def _noted(view: Snapshot) -> Float[Array, "moment expert unit row"]:
+    noted: Array = view.weights.notes.filled(view.weights.overlaps)
+    return noted
+
+
+def _flown(problem: Clustered, start: PyTree) -> tuple[Observable, ...]:
+    """What is recorded of neurons that follow a flow."""
+    times = tuple(start.notes.times[0].tolist())
+    noted = Observable(
+        "noted", _noted, ("moment", "expert", "unit", "row"), "overlap at the neuron's own times",
+        coords=(("moment", times),),
+    )  # fmt: skip
+    each, flips = ("expert", "unit", "row"), ("expert", "unit", "cluster", "order")
+    rows, clusters = ("row", row_names(problem)), ("cluster", tuple(range(1, problem.inputs.count + 1)))
+    crossed, flipped, settled = (_Part(name, FLOW_NEVER) for name in ("crossed", "flipped", "settled"))
+    return (
+        Observable("overlap", _Part("overlaps"), each, "overlap of neurons with the frame", coords=(rows,)),
+        Observable("largest", _Part("largest"), each, "largest |overlap| so far"),
+        Observable("cross_time", crossed, each, "time at which |overlap| crossed the threshold", "time"),
+        Observable("flip_time", flipped, flips, "time at which a coefficient changed its sign", "time", (clusters,)),
+        Observable("settle_time", settled, each[:2], "time at which a neuron came to rest", "time"),
+        *((noted,) if times else ()),
+    )
+
+
+def _walked(problem: Clustered) -> tuple[Observable, ...]:
+    """What is recorded of neurons under SGD."""
+    each, rows = ("expert", "unit", "row"), ("row", row_names(problem))
+    hits = _Part("hits", SGD_NEVER)
+    return (
+        Observable("overlap", _walked_overlap, each, "overlap of neurons with the frame", coords=(rows,)),
+        Observable("beyond", _Part("beyond"), each[:2], "length of a neuron outside the span of the frame"),
+        Observable("hit_time", hits, ("level", *each), "samples until |overlap| first was at a level", "samples"),
+    )
+
+
+def _standard(problem: AbstractProblem, start: PyTree) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
     """What is recorded unless asked otherwise, and the weights."""
+    parts = part_names(start)
     if isinstance(problem, Clustered):
         if "counts" in parts:
             return ROUTER, CLUSTERED_WEIGHTS
+        if "hits" in parts:
+            return _walked(problem), ()
+        if "flipped" in parts:
+            return _flown(problem, start), ()
         return (_clustered(problem) if "theta" in parts and len(parts) == 3 else ()), CLUSTERED_WEIGHTS
     mixed = isinstance(problem, Problem) and isinstance(problem.student, Mixture)
     return (MIXTURE, MIXTURE_WEIGHTS) if mixed else (STANDARD, WEIGHTS)
@@ -354,7 +411,7 @@ def _standard(
 def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Observable, ...]:
     """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
     names = record.observables
-    usual, whole = _standard(problem, part_names(start))
+    usual, whole = _standard(problem, start)
     known = {observable.name: observable for observable in usual}
     if usual is STANDARD and names is not None and isinstance(problem, Problem):
         known |= {observable.name: observable for observable in _on_request(problem)}

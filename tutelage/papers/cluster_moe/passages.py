@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import quad
 
-from tutelage.dynamics import in_basis, walk
+from tutelage import run
+from tutelage.dynamics import NeuronSgd, in_basis, neurons_at
 from tutelage.oracle import Balance
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -24,6 +25,7 @@ WEAK, STRONG = 0.5, 0.75
 """The levels a_2 of weak recovery and 1 - a_2 of the next stage."""
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 96), "full": (32, 64, 128, 256)}
 NEURONS = 16
+RECORDS = 40  # of a chain whose mean is taken, over their second half
 PATIENCE = 2.5  # times the predicted time, after which a neuron is given up
 
 
@@ -41,17 +43,16 @@ def passage(dim: int) -> Passage:
     """Neurons `h_4` from the overlap 2/sqrt(d) with the first task, step 0.15 d^-2 (Lemma C.6's order)."""
     step, start = step_of(dim), start_of(dim)
     told = foretold(dim, WEAK), foretold(dim, STRONG)
-    found = walk(
-        problem(dim),
-        _polynomial(K, NEURONS),
-        np.tile([start, 0, 0, 0, 0], (NEURONS, 1)),
-        step=step,
-        samples=int(PATIENCE * told[1]),
-        levels=(WEAK, STRONG),
-        until=(0,),
-        seed=dim,
+    about, samples = problem(dim), int(PATIENCE * told[1])
+    found = run(
+        about,
+        NeuronSgd(samples, step, levels=(WEAK, STRONG), until=(0,)),
+        start=neurons_at(about, _polynomial(K, NEURONS), np.tile([start, 0, 0, 0, 0], (NEURONS, 1))),
+        record=(samples,),
+        seeds=[dim],
     )
-    return Passage(found.hits[0, :, 0], found.hits[1, :, 0], *told)
+    weak, strong = found.last("hit_time").values[0, :, 0, :, 0]
+    return Passage(weak, strong, *told)
 
 
 def step_of(dim: float) -> float:
@@ -138,18 +139,16 @@ def settled(case: Case, step: float, relaxations: float = 8.0, count: int = NEUR
     balance = balance_of(case)
     pull = float(balance.drift(0.95)[0]) / (1 - 0.95**2)
     samples = int(relaxations / (2 * step * pull))
-    start = np.tile(np.eye(5)[case.task], (count, 1))
-    found = walk(
-        taught(case),
-        units_of(case, count),
-        start,
-        step=step,
-        samples=samples,
-        records=40,
-        served=case.served,
-        seed=case.dim,
+    about, start = taught(case), np.tile(np.eye(5)[case.task], (count, 1))
+    found = run(
+        about,
+        NeuronSgd(samples, step),
+        start=neurons_at(about, units_of(case, count), start, case.served),
+        record=np.arange(RECORDS + 1) * samples // RECORDS,
+        seeds=[case.dim],
     )
-    seen = found.overlaps[len(found.times) // 2 :, :, case.task].mean(0)
+    path = found.overlap.values[0, :, 0, :, case.task]
+    seen = path[len(path) // 2 :].mean(0)
     error = float(seen.std(ddof=1) / np.sqrt(count))
     return Settled(float(seen.mean()), error, float(balance.stationary(step)[0]), float(balance.near_one(step)[0]))
 
@@ -180,19 +179,15 @@ def won(experts: int, samples: int = 250_000) -> Won:
     law = Experts(experts, WIDTH, "relu")
     units, start = law.units(draw), law.overlaps(draw, settings.dim, rows.shape[1]) @ rows.T
     scores = races.scores(races.rates(about, units, start), start, K)
-    flat = Units(units.outgoing.ravel(), units.bias.ravel(), kind=units.kind)
     clusters = settings.clusters
-    found = walk(
+    found = run(
         about,
-        flat,
-        start.reshape(-1, start.shape[-1]),
-        step=EXPLORE_STEP,
-        samples=samples,
-        levels=(WEAK,),
-        until=tuple(range(clusters)),
-        seed=7,
+        NeuronSgd(samples, EXPLORE_STEP, levels=(WEAK,), until=tuple(range(clusters))),
+        start=neurons_at(about, units, start),
+        record=(samples,),
+        seeds=[7],
     )
-    hits = found.hits[0].reshape(*start.shape)[..., :clusters]
+    hits = found.last("hit_time").values[0, 0, ..., :clusters]
     # Some start above the level at d = 30: they have won at time 0.
     ended = np.isfinite(hits).any((1, 2))
     seen = races.professionals(-hits[ended], clusters)

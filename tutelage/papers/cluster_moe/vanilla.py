@@ -15,11 +15,14 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.dynamics import OverlapFlow, flow_overlaps, initial
+from tutelage import run
+from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
+from tutelage.papers.cluster_moe.expected import ended
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Experts, Numbers, Units
+from tutelage.trajectory import Run
 
 Flags = NDArray[np.bool_]
 
@@ -62,11 +65,22 @@ PROTECTED: dict[str, Any] = {"activation": "polynomial", "radius": 3.0, "bias": 
 
 
 @dataclass(frozen=True)
+class Ends:
+    """What became of neurons: overlaps (unit, row), their suprema, when they crossed the threshold, and when a
+    coefficient changed its sign (unit, cluster, order); times are infinite if it never happened."""
+
+    final: Numbers
+    largest: Numbers
+    crossed: Numbers
+    flipped: Numbers
+
+
+@dataclass(frozen=True)
 class Race:
     """Neurons of a vanilla network from random starts, each to its end.
 
     - `start` (unit, row), `rates` (unit, task): while overlaps are small, `d|o_i|/dt = k rates_i |o_i|^(k-1)`.
-    - `flow`: what became of them, with axes (unit, ...) and records (record, unit, row).
+    - `flow`: what became of them.
     """
 
     dim: int
@@ -74,7 +88,7 @@ class Race:
     units: Units
     start: Numbers
     rates: Numbers
-    flow: OverlapFlow
+    flow: Ends
 
     @property
     def clusters(self) -> int:
@@ -141,18 +155,30 @@ def race(
 def _race(key: str, count: int, seed: int, threshold: float, served: tuple[float, ...] | None) -> Race:
     settings = ClusterMoeSettings.model_validate_json(key)
     oracle, units, start = begun(settings, count, seed, served)
-    flow = flown(settings, oracle, units, start, threshold=threshold)
+    flow = ends(flown(settings, units, start, served=served, threshold=threshold))
     k = settings.exponent
     return Race(settings.dim, k, units, start, np.asarray(_rates(oracle, units, jnp.asarray(start), k)), flow)
 
 
 def flown(
-    settings: ClusterMoeSettings, oracle: ClusterOracle, units: Units, start: Numbers, **options: Any
-) -> OverlapFlow:
-    """`flow_overlaps` until `horizon`, always with `RECORDS` records: in logarithmic time if not told otherwise."""
-    until = horizon(settings)
-    given: dict[str, Any] = {"times": np.geomspace(1.0, until, RECORDS), "rtol": RTOL} | options
-    return flow_overlaps(oracle, units, start, until, **given)
+    settings: ClusterMoeSettings,
+    units: Units,
+    start: Numbers,
+    *,
+    served: tuple[float, ...] | None = None,
+    at: Numbers | None = None,
+    **options: Any,
+) -> Run:
+    """The flow of neurons to the last of the times `at`; to the `horizon`, noted in logarithmic time, if None."""
+    problem = settings.problem()
+    times = np.geomspace(1.0, horizon(settings), RECORDS) if at is None else at
+    moves = NeuronFlow(float(times[-1]), RTOL, times=times, **options)
+    return ended(run(problem, moves, start=neurons_at(problem, units, start, served)))
+
+
+def ends(found: Run) -> Ends:
+    """What became of the neurons of a flow."""
+    return Ends(*(found.last(name).values[0, 0] for name in ("overlap", "largest", "cross_time", "flip_time")))
 
 
 def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tuple[Flags, Numbers]:
@@ -167,17 +193,17 @@ def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tu
 @functools.cache
 def _after(key: str, count: int, seed: int) -> tuple[Flags, Numbers]:
     settings = ClusterMoeSettings.model_validate_json(key)
-    oracle, units, start = begun(settings, count, seed)
+    _, units, start = begun(settings, count, seed)
     ended = race(settings, count, seed)
     halt = np.zeros(start.shape, bool)
     halt[:, : ended.clusters] = ended.learnable
-    first = flown(settings, oracle, units, start, threshold=level(settings), halt=halt)
-    second = flown(settings, oracle, units, first.final)
+    first = ends(flown(settings, units, start, threshold=level(settings), halt=halt))
+    second = ends(flown(settings, units, first.final))
     took = np.min(second.crossed[:, : ended.clusters], axis=-1)
     reached = np.any(halt & np.isfinite(first.crossed), axis=-1)
     grid = np.concatenate([1 - np.geomspace(1, 1e-3, RECORDS - 12), 1 + np.geomspace(1e-3, 1e3, 12)])
-    times = np.minimum(grid[:, None] * np.where(np.isfinite(took), took, 1.0), horizon(settings))
-    return reached & ended.local, flown(settings, oracle, units, first.final, times=times).overlaps
+    paced = flown(settings, units, first.final, at=grid, pace=np.where(np.isfinite(took), took, 1.0))
+    return reached & ended.local, paced.last("noted").values[0, :, 0]
 
 
 def level(settings: ClusterMoeSettings) -> float:
@@ -290,9 +316,9 @@ def shares(
     table = []
     for radius in radii:
         settings = example(dim, exponent=exponent, radius=radius, means=means, bias=1.0)
-        oracle, units, start = begun(settings, count * len(biases))
+        _, units, start = begun(settings, count * len(biases))
         scale = jnp.asarray(np.repeat(biases, count))
         spread = Units(units.outgoing, units.bias * scale, units.signs, units.kind, units.lowest)
-        ends = flown(settings, oracle, spread, start).final[:, settings.clusters]
-        table.append(np.mean(np.abs(ends).reshape(len(biases), count) > LEARNT, axis=-1))
+        final = ends(flown(settings, spread, start)).final[:, settings.clusters]
+        table.append(np.mean(np.abs(final).reshape(len(biases), count) > LEARNT, axis=-1))
     return np.array(table)

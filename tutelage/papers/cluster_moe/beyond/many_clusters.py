@@ -14,10 +14,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage.dynamics import Learner, flow_overlaps
+from tutelage import run
+from tutelage.dynamics import Learner, NeuronFlow, neurons_at
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.bench import Bench
-from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, routed
+from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, ended, routed
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
@@ -122,7 +123,8 @@ def _flown(count: int, among: int, seed: int) -> xr.Dataset:
     until = PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
     units, rows = drawn(problem, settings.law(explore=True), weights_of(seed, _EXPLORERS))
     start = rows[..., : problem.frame.shape[1]] @ problem.frame.T
-    final = flow_overlaps(problem, units, start, until).final
+    explored = run(problem, NeuronFlow(until), start=neurons_at(problem, units, start))
+    final = ended(explored).last("overlap").values[0]
     small, theta = routed(settings, units, rows, final)
     shared = np.mean(np.abs(final[..., len(settings.local)]) > 0.5)
     return _judged_by(theta, small.inputs, seed, count).assign(shared=shared)
