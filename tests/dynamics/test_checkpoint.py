@@ -17,6 +17,7 @@ from tutelage._files import replaced
 from tutelage._interrupt import Interrupted, gentle_signals, stop_asked
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
+from tutelage.trajectory.running import Training
 
 STEPS = 100  # a chunk spans an eighth of a run at most: after one of them 13 records are done, then 25, 37, ...
 
@@ -113,7 +114,7 @@ def incomplete(data: bytes) -> bytes:
     import io
 
     with np.load(io.BytesIO(data)) as saved:
-        arrays = {name: saved[name] for name in saved.files if name != "row/0/loss"}
+        arrays = {name: saved[name] for name in saved.files if name != "0/row/0/loss"}
     assert len(arrays) == len(saved.files) - 1
     out = io.BytesIO()
     np.savez(out, **arrays)
@@ -134,7 +135,7 @@ def full_disk(*_):
 
 
 def test_a_full_disk_stops_the_writing_and_not_the_run(tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(Loop, "save", full_disk)
+    monkeypatch.setattr(Training, "save", full_disk)
     said = []
     with pytest.warns(
         UserWarning, match="No checkpoint was written .No space left on device.; the run goes on"
@@ -229,16 +230,16 @@ def test_a_patient_process_is_asked_as_often_as_one_likes():
 
 def test_a_stop_that_comes_while_a_checkpoint_is_written_is_not_lost(tmp_path, monkeypatch, whole):
     """It waits for the next chunk, whose state is then saved."""
-    save = Loop.save
+    save = Training.save
     positions = []
 
-    def asked_meanwhile(loop, path):
-        save(loop, path)
-        positions.append(loop.position)
+    def asked_meanwhile(training, path):
+        save(training, path)
+        positions.append(training.current.loop.position)
         _interrupt.ask_to_stop()
 
     monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
-    monkeypatch.setattr(Loop, "save", asked_meanwhile)
+    monkeypatch.setattr(Training, "save", asked_meanwhile)
     with pytest.raises(Interrupted):
         descend(checkpoint=Checkpoint(tmp_path / "run.npz", every=0.0))
     _interrupt._ASKED.clear()

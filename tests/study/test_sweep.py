@@ -103,7 +103,8 @@ def test_random_and_sobol_points_are_one_dim(tmp_path):
         assert found.final_loss.dims == ("point", "seed") and found.dim.dims == found.init.dims == ("point",)
         first = found.dataset.isel(point=0)
         run = tt.papers.both_layers(steps=50, dim=int(first.dim), init=str(first.init.values)).descend(seeds=2)
-        assert np.array_equal(first.final_loss, run.last("loss"))
+        # The cell records less, so that it is another program: the same to rounding.
+        np.testing.assert_allclose(first.final_loss, run.last("loss"), rtol=1e-14)
 
 
 def test_verdicts_of_claims(tmp_path):
