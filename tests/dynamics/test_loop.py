@@ -1,6 +1,7 @@
 """The one loop: descent and flow, stop reasons, events, solvers, saving; on small problems with known answers."""
 
 import dataclasses
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from dynamics.loops import make_loop
 
 import tutelage as tt
 from tutelage import StopReason
+from tutelage.dynamics import driver
 from tutelage.dynamics.descent import DescentStep
 from tutelage.dynamics.flow import FlowStep
 from tutelage.dynamics.loop import Limits, advance
@@ -382,3 +384,25 @@ def test_bad_flow_arguments():
         tt.flow(linear_problem(), until=-1.0)
     with pytest.raises(tt.BadInput, match="is for descent"):
         tt.flow(linear_problem(), until=1.0, record="all")
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "factorises"),
+    [
+        (tt.Descent(step=0.1, steps=3), False),
+        (tt.Flow(until=0.1, solver="explicit"), False),
+        (tt.Flow(until=0.1, solver="stiff"), True),
+        (tt.Sgd(step=1e-7, steps=3, batch=2), True),
+    ],
+)
+def test_programs_that_factorise_run_one_at_a_time(monkeypatch, dynamics, factorises):
+    """Two of them at once may wait for each other for ever, with jaxlib 0.10."""
+
+    class Lock(nullcontext):
+        def __enter__(self):
+            held.append(True)
+
+    held = []
+    monkeypatch.setattr(driver, "one_factorisation", Lock())
+    tt.run(linear_problem(), dynamics, seeds=2)
+    assert bool(held) == factorises

@@ -99,6 +99,11 @@ class AbstractStep(eqx.Module):
         return False
 
     @property
+    def factorises(self) -> bool:
+        """Whether a step factorises a matrix (see `dynamics.batch.one_factorisation`)."""
+        return False
+
+    @property
     def trial(self) -> int:
         """Records in a chunk that may have to be done again with the careful form of the oracle."""
         return 4

@@ -1,5 +1,6 @@
 """Functions of one seed applied to all seeds."""
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,6 +11,13 @@ import jax.numpy as jnp
 from tutelage.oracle.base import AbstractOracle
 
 T = TypeVar("T")
+
+one_factorisation = threading.RLock()
+"""Held while a program runs that factorises a batch of matrices: one of these at a time in a process.
+
+jaxlib 0.10 gives the members of such a batch to the pool of threads that the program itself runs on, and waits for
+them. As many of these programs at once as the pool has threads, two on two cores, wait for ever.
+"""
 
 
 def each_seed(function: Callable[..., T], oracle: AbstractOracle, batched: bool, *per_seed: Any) -> T:

@@ -7,6 +7,7 @@ was never interrupted. Nothing here knows which dynamics it drives: a step says 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput, StopReason
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.base import Ahead, Moment, Prepared
+from tutelage.dynamics.batch import one_factorisation
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
 from tutelage.dynamics.loop import Fixed, Limits, Observables, State, advance, crossed_by, locate, note, prepare
 from tutelage.dynamics.record import Record
@@ -136,7 +138,8 @@ class Loop(Kept):
     def _apart(self, call: Callable[..., Any], *per_seed: Any) -> Any:
         """`call(oracle, *per_seed)` for all seeds at once or, if the step asks for it, one by one on all cores."""
         if not self.step.apart:
-            return call(self.oracle, *per_seed)
+            with one_factorisation if self.step.factorises else nullcontext():
+                return jax.block_until_ready(call(self.oracle, *per_seed))
 
         def one(seed: int) -> Any:
             cut = lambda leaf: leaf[seed : seed + 1]  # noqa: E731

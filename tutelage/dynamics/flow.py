@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tutelage._errors import positive, unknown
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared
-from tutelage.dynamics.batch import each_seed
+from tutelage.dynamics.batch import each_seed, one_factorisation
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.stabilised import Stabilised
 from tutelage.dynamics.staging import Data, samples_of, staged
@@ -239,6 +239,10 @@ class FlowStep(AbstractStep):
         return self.solver == "stabilised"
 
     @property
+    def factorises(self) -> bool:
+        return self.solver == "stiff"
+
+    @property
     def trial(self) -> int:
         return 16
 
@@ -248,7 +252,8 @@ class FlowStep(AbstractStep):
         size = sum(leaf[0].size for leaf in jax.tree.leaves(weights))
         if self.solver != "explicit" or size > LARGEST_HESSIAN or not running.any():
             return self, ahead.moments
-        curvature = np.asarray(_stiffness(ahead.oracle, ahead.batched, weights))[running]
+        with one_factorisation:
+            curvature = np.asarray(_stiffness(ahead.oracle, ahead.batched, weights))[running]
         left = (ahead.horizon - np.asarray(ahead.moments.clock))[running]
         if self.auto and np.any(curvature * left / REACH > PATIENCE):
             return self._stiffened(ahead)

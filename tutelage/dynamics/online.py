@@ -195,6 +195,10 @@ class OnlineStep(AbstractStep):
     def seeded(self, moment: Moment, key: Key) -> Moment:
         return moment._replace(carry=moment.carry._replace(key=key))
 
+    @property
+    def factorises(self) -> bool:
+        return True
+
     def step(
         self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
     ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from tutelage._errors import unknown
 from tutelage.analysis.landscape.local import BOTH, Chart, Free, chart, loss, slope
+from tutelage.dynamics.batch import one_factorisation
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
 from tutelage.problem.trees import flatten
@@ -64,11 +65,18 @@ def stationary_point(
     return Stationary(end, float(losses[0]), float(sizes[0]), moved, bool(sizes[0] <= tolerance))
 
 
-@eqx.filter_jit
-def solve(
-    oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], method: str, steps: int
-) -> tuple[Weights, Float[Array, " start"], Float[Array, " start"]]:
+Solved = tuple[Weights, Float[Array, " start"], Float[Array, " start"]]
+
+
+def solve(oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], method: str, steps: int) -> Solved:
     """For a batch of starts: the weights where the solver ended, and the loss and gradient norm there."""
+    with one_factorisation:
+        solved: Solved = jax.block_until_ready(_solve(oracle, starts, trains, method, steps))
+    return solved
+
+
+@eqx.filter_jit
+def _solve(oracle: AbstractOracle, starts: Weights, trains: tuple[str, ...], method: str, steps: int) -> Solved:
 
     def one(start: Weights) -> tuple[Weights, Float[Array, ""], Float[Array, ""]]:
         here = Chart(oracle, start, trains)
