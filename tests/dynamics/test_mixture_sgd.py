@@ -141,7 +141,7 @@ def dynamics(batch, precision="float64"):
 def settled(problem):
     """The oracle and the start in the coordinates of online SGD."""
     start = problem.begin(0)
-    taught, learning = settle(problem.inputs.dim, start.teacher.first, start.student.first)
+    taught, learning = settle(problem.inputs.dim, *(np.asarray(each.first) for each in start))
     weights = [
         tt.Weights(jnp.asarray(a), jnp.asarray(b))
         for a, b in ((taught, start.teacher.second), (learning, start.student.second))

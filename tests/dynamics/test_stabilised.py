@@ -110,7 +110,7 @@ def test_a_race_from_a_tiny_overlap(dim):
     """
     teacher = tt.Mixture(routers=np.eye(1, 2), experts=np.eye(2)[1:])
     chosen = tt.Problem(tt.Gaussian(dim), teacher, tt.Mixture(start=tt.MixtureRows("unit"), width=1))
-    starts = [chosen.begin(seed).student.first[1, 1] for seed in range(40)]
+    starts = [float(chosen.begin(seed).student.first[1, 1]) for seed in range(40)]
     seed = int(np.argmin(np.abs(np.sqrt(dim) * np.array(starts) - 1)))
     g = starts[seed]
     time = (1 / g - 1 / 0.9 + np.arctanh(0.9) - np.arctanh(g)) / 4.5

@@ -482,7 +482,7 @@ def test_a_full_disk_at_the_end_loses_nothing(tmp_path, made, monkeypatch, check
     store = Store(tmp_path)
     with monkeypatch.context() as full:
         full.setattr(fetching, where, no_room)
-        with pytest.raises(BadInput, match=r"cannot be written .No space left on device.; make room") as told:
+        with pytest.raises(BadInput, match=r"cannot be written .No space left on device.; free some space") as told:
             EXPERIMENT.run(store=store, seeds=2)
     assert ".part" not in sentence(told)
     entry = only(store)

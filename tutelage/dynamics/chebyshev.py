@@ -78,7 +78,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
     - `most`: the largest number of stages. A step that needs more is refused: its error is infinite and its result is
       not a number. `longest` says how far a step may go.
 
-    Its memory is a `Memory`. One evaluation a step serves the spectral radius, so that a step costs `s + 1` of them.
+    Its memory is a `Memory`. One evaluation per step serves the spectral radius, so that a step costs `s + 1` of them.
 
     ```python
     >>> import diffrax, jax.numpy as jnp
@@ -154,7 +154,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
         return shaped(new), shaped(error), dense, memory, diffrax.RESULTS.successful
 
     def move(
-        self, field: Field, t0: Time, t1: Time, width: Scalar, y: Vector, memory: Memory
+        self, field: Field, t0: Time, t1: Time, width: Scalar | float, y: Vector, memory: Memory
     ) -> tuple[Vector, Vector, Vector]:
         """The move of a step, its error and the field at its end; not a number with an infinite error if refused."""
         stages = self.stages(width, memory.bound)
@@ -177,7 +177,7 @@ def _noise(size: int) -> np.ndarray:
 
 
 def _travel(
-    field: Field, start: Time, span: Time, width: Scalar, y: Vector, velocity: Vector, stages: Int[Array, ""]
+    field: Field, start: Time, span: Time, width: Scalar | float, y: Vector, velocity: Vector, stages: Int[Array, ""]
 ) -> tuple[Vector, Vector]:
     """One step: the move, and the field where it ends.
 

@@ -46,7 +46,7 @@ class Crossings:
     >>> teacher = tt.TwoLayer("linear", first=[[1.0, 0.0], [0.0, 2.0]], second=outputs)
     >>> student = tt.TwoLayer("linear", first=[[0.1, 0.0], [0.0, 0.1]], second=outputs, trains=("first",))
     >>> half = tt.Crossings("half", lambda view: view.weights.first.max(1) - 0.5, ("student",))
-    >>> run = tt.flow(tt.Problem(tt.Gaussian(2), teacher, student), until=3.0, crossings=(half,))
+    >>> run = tt.flow(tt.Problem(tt.Gaussian(2), teacher, student), until=3.0, record=tt.Record(crossings=(half,)))
     >>> run.half.values.round(4).tolist()  # log(0.9 / 0.5) and log(1.9 / 1.5)
     [[0.5878, 0.2364]]
 

@@ -31,7 +31,7 @@ class Stabilised(diffrax.AbstractAdaptiveSolver[Memory]):
     def error_order(self, terms: Terms) -> int:
         return self.chebyshev.error_order(terms)
 
-    def error_order_of(self, terms: Terms, width: Float[Array, ""], memory: Memory) -> Float[Array, ""]:
+    def error_order_of(self, terms: Terms, width: Float[Array, ""] | float, memory: Memory) -> Float[Array, ""]:
         """The order of the error of a step of this width."""
         short, long = float(diffrax.Tsit5().order(terms)), float(self.error_order(terms))
         return jnp.where(self._short(width, memory), short, long)

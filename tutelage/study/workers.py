@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -108,6 +109,7 @@ def _collected(names: Mapping[Future[Outcome | None], str], said: Connection) ->
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
     """Workers started here never hear Ctrl-C, which a terminal sends to them too: it is for us to stop them."""
+    resource_tracker.ensure_running()  # started within, it would let Ctrl-C in again (Python 3.11)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -188,8 +188,8 @@ def population_loss(problem: Problem) -> Observable:
 def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, Observable]:
     """What each order of the Hermite expansion adds to the population loss, and what all beyond `highest` add.
 
-    `observables=("loss", "loss_order", "loss_beyond")` records them up to order 8; for another order pass these in
-    `observe=`. They sum to the population loss.
+    `observables=("loss", "loss_order", "loss_beyond")` records them up to order 8; for another order pass these as
+    `own` of a `tt.Record`. They sum to the population loss.
 
     ```python
     >>> import tutelage as tt
@@ -198,7 +198,7 @@ def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, O
     ...     teacher=tt.TwoLayer("erf", first=[[1.0]]),
     ...     student=tt.TwoLayer("erf", first=tt.GaussianRows(1e-2), width=2, trains=("first",)),
     ... )
-    >>> run = tt.flow(problem, until=1.0, observe=tt.loss_orders(problem, highest=3))
+    >>> run = tt.flow(problem, until=1.0, record=tt.Record(own=tt.loss_orders(problem, highest=3)))
     >>> run.loss_order.dims, run.tensor_order.values.tolist()
     (('seed', 'time', 'tensor_order'), [0, 1, 2, 3])
 
