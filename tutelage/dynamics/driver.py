@@ -120,7 +120,7 @@ class Loop(Kept):
     def _chunk(self, stops: NDArray[np.float64]) -> tuple[State, dict[str, Any]]:
         if self.step.drives:
             state, row = note(self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
-            return state, {name: value[:, None] for name, value in row.items()}
+            return state, {name: np.asarray(value)[:, None] for name, value in row.items()}
         padded = jnp.asarray(np.pad(stops, (0, self.chunk - len(stops)), mode="edge"))
         state, rows = self._apart(
             lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, padded),
