@@ -1,20 +1,33 @@
-"""Small files of a store: written whole or not at all, and read with a clear sentence when they cannot be."""
+"""Small files of a store: written whole or not at all, sealed, and read with a clear sentence when they cannot be."""
 
 import contextlib
 import datetime
+import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tutelage._errors import BadInput
-from tutelage._plain import dumps
+from tutelage._identity import digest
+from tutelage._plain import dumps, plain
+
+SEAL = b"\ntutelage sha256 "
+SEALED = len(SEAL) + 64 + 1
+"""Bytes of a seal: the last of a file, with the hash of all before them."""
+CHECKSUM = "checksum"
+LARGE = 2**28
+"""More bytes of JSON than anything writes here."""
 
 
 def replaced(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that at every moment either the old one or the new one is there, whole."""
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise OSError("it is there and is not an ordinary file")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
     part = Path(name)
@@ -27,6 +40,14 @@ def replaced(path: Path, write: Callable[[Path], object]) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is an ordinary file that may be looked at; a folder of somebody else's may forbid it."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -42,15 +63,88 @@ def write_json(value: Any, path: Path) -> None:
 def read_json(path: Path) -> Any:
     """Read JSON; a damaged file is refused and not changed."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(_content(path).decode(), parse_constant=_no_number)
+    except RecursionError:
+        reason = "it is nested too deeply"
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be read ({error}); it was not changed; repair it or move it away.") from None
+        reason = str(error)
+    raise BadInput(f"{path} cannot be read ({reason}); it was not changed; repair it or move it away.")
+
+
+def write_record(record: dict[str, Any], path: Path) -> None:
+    """A dictionary as a JSON file with a checksum of its own."""
+    write_json(record | {CHECKSUM: digest(plain(record))}, path)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """What `write_record` wrote; anything else is refused and not changed."""
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise BadInput(f"{path} holds no record; it was not changed; repair it or move it away.")
+    checksum = record.pop(CHECKSUM, None)
+    try:
+        right = digest(record) == checksum
+    except RecursionError:
+        right = False
+    if not right:
+        raise BadInput(
+            f"{path} was not written by this version, or has been changed or damaged since: its checksum does not "
+            "agree; it was not changed; repair it or move it away."
+        )
+    return record
+
+
+def sealed(content: bytes) -> bytes:
+    """The content with a hash of it at the end, where readers of HDF5 and of archives do not look."""
+    return content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n"
+
+
+def intact(path: str | Path) -> bool | None:
+    """Whether a sealed file is as it was written; None for one without a seal."""
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size - SEALED
+        file.seek(max(size, 0))
+        seal = file.read()
+        if size < 0 or not seal.startswith(SEAL):
+            return None
+        found = hashlib.sha256()
+        file.seek(0)
+        while size > 0:
+            block = file.read(min(size, 2**20))
+            found.update(block)
+            size -= len(block)
+    return seal == SEAL + found.hexdigest().encode() + b"\n"
+
+
+def _content(path: Path) -> bytes:
+    with _opened(path) as file:
+        content: bytes = file.read(LARGE + 1)
+    if len(content) > LARGE:
+        raise OSError(f"it is larger than {LARGE} bytes")
+    return content
+
+
+def _opened(path: str | Path) -> Any:
+    """An ordinary file, open for reading. Who opens a pipe or a device may wait for ever."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("it is not an ordinary file")
+    return open(handle, "rb")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def log(folder: Path, line: str) -> None:
     """Add a line with the time to the folder's log. One write of one line: two processes do not mix theirs."""
     stamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    with contextlib.suppress(OSError), open(folder / "log", "a", encoding="utf-8") as file:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)  # not to wait for who reads a pipe
+    with (
+        contextlib.suppress(OSError),
+        open(os.open(folder / "log", flags, 0o644), "a", encoding="utf-8") as file,
+    ):
         file.write(f"{stamp} [{os.getpid()}] {line}\n")
 
 

@@ -78,9 +78,9 @@ class _Describer:
         if thing is None or isinstance(thing, (bool, int, str)):
             return thing if not isinstance(thing, enum.Enum) else [_name(type(thing)), thing.name]
         if isinstance(thing, float):
-            return thing if np.isfinite(thing) else repr(thing)
+            return _real(thing)
         if isinstance(thing, (complex, bytes, PurePath)):
-            return repr(thing)
+            return {"value": repr(thing)}  # in a place of its own: a text may read the same
         if isinstance(thing, enum.Enum):
             return [_name(type(thing)), thing.name]
         if isinstance(thing, np.generic) or hasattr(thing, "__array__"):
@@ -187,10 +187,14 @@ def _known(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "tutelage"
 
 
+def _real(number: float) -> Any:
+    return number if np.isfinite(number) else {"value": repr(number)}  # JSON has none of these
+
+
 def _array(array: np.ndarray) -> Any:
     if array.ndim == 0 and array.dtype.kind in "fiub":
         value = array.item()
-        return value if not isinstance(value, float) or np.isfinite(value) else repr(value)
+        return _real(value) if isinstance(value, float) else value
     if array.dtype == object:
         raise BadInput("An array of Python objects cannot be told from another, so that no run with it can be named.")
     content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[: 2 * LENGTH]

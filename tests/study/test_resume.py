@@ -141,7 +141,7 @@ def test_killed_at_random_moments_and_ended_with_the_same_bits(tmp_path, referen
     assert differences(store.open("last").dataset, reference) == []
 
 
-@pytest.mark.parametrize("moment", ["write_json", "replaced"])
+@pytest.mark.parametrize("moment", ["write_record", "replaced"])
 def test_killed_while_the_result_is_written(tmp_path, reference, moment):
     """At the worst moments of a commit: nothing half-written is taken for a result."""
     store = Store(tmp_path)
@@ -164,7 +164,7 @@ def before(path, write):
         os.kill(os.getpid(), signal.SIGKILL)
     real(path, halfway)
 
-fetching.{moment} = half if "{moment}" == "write_json" else before
+fetching.{moment} = half if "{moment}" == "write_record" else before
 tt.papers.both_layers(width=3).run(store={str(store.root)!r}, seeds=2)
 """
     assert subprocess.run([sys.executable, "-c", dying]).returncode == -signal.SIGKILL

@@ -1,6 +1,7 @@
 """A run in progress kept on disk: written between chunks by atomic replace, and read again by the same run."""
 
 import abc
+import io
 import json
 import struct
 import time
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
-from tutelage._files import replaced
+from tutelage._files import intact, replaced, sealed
 from tutelage._interrupt import stop_asked
 
 Arrays = dict[str, NDArray[Any]]
@@ -44,20 +45,21 @@ class Kept(abc.ABC):
         """Go on from there."""
 
     def save(self, path: str | Path) -> None:
-        """Write one file: nothing pickled, and an index that tells when something is missing."""
+        """Write one sealed file: nothing pickled, and an index that tells what it is of."""
         about, arrays = self.arrays()
-        index = json.dumps({"identity": self.identity, "about": about, "arrays": list(arrays)})
-        with open(path, "wb") as file:
-            np.savez(file, **{"index": np.array(index), **arrays})  # type: ignore[arg-type]
+        index = json.dumps({"identity": self.identity, "about": about})
+        archive = io.BytesIO()
+        np.savez(archive, **{"index": np.array(index), **arrays})  # type: ignore[arg-type]
+        Path(path).write_bytes(sealed(archive.getvalue()))
 
     def restore(self, path: str | Path) -> None:
         """Continue from a file that the same thing wrote; another is refused."""
         try:
+            if not intact(path):
+                raise ValueError("its checksum does not agree")
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as saved:
                 arrays = {name: saved[name] for name in saved.files}
                 index = json.loads(str(arrays.pop("index")))
-            if set(index["arrays"]) != set(arrays):  # a damaged index may leave out some
-                raise ValueError("arrays are missing")
         except UNREADABLE as error:
             raise BadInput(f"{path} cannot be read as the checkpoint of a run ({error}); move it away.") from None
         if index["identity"] != self.identity:

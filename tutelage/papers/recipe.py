@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import pydantic
 
 from tutelage._errors import BadInput
+from tutelage._identity import identity
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint
@@ -80,6 +81,10 @@ def _plain_record(settings: Any, dynamics: str) -> Record:
 
 def _no_phases(run: Run, settings: Any) -> Iterable[Phase]:
     return ()
+
+
+def _of_package(function: Callable[..., Any]) -> bool:
+    return getattr(function, "__module__", "").partition(".")[0] == "tutelage"
 
 
 def _certified(certify: Callable[[Run, Any], Certificate], settings: Any, run: Run) -> Certificate:
@@ -153,8 +158,14 @@ class Recipe:
         words = {"paper": self.name, "settings": chosen.model_dump(mode="json"), "dynamics": name}
         return Asked(
             self.problem(chosen), self._plan(chosen, name, wanted, changes), seed_list(seeds), wanted, stop or Stop(),
-            about=words | {"revision": REVISIONS.get(self.name, 1)},
+            about=words | {"revision": REVISIONS.get(self.name, 1)} | self._code,
         )  # fmt: skip
+
+    @property
+    def _code(self) -> dict[str, str]:
+        """The name of the code that says something of a run, for a paper that no revision of this package counts."""
+        own = [each for each in (self.phases, self.complete, self.certify) if each and not _of_package(each)]
+        return {"code": identity(*own)} if own else {}
 
     def known(self, dynamics: str | None) -> str:
         """One of the dynamics, the first if None; another is refused."""

@@ -8,7 +8,7 @@ import xarray as xr
 
 from tutelage._errors import StopReason
 
-_OWN = ("settings", "paper_settings", "phases", "certificate")  # attributes that hold JSON text
+_OWN = ("settings", "paper_settings", "asked", "phases", "certificate")  # attributes that hold JSON text
 
 
 def describe(dataset: xr.Dataset) -> dict[str, Any]:
@@ -19,6 +19,7 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
         "dims": {str(name): int(size) for name, size in dataset.sizes.items()},
         "settings": told.get("settings", {}),
         "paper_settings": told.get("paper_settings", {}),
+        "asked": told.get("asked", {}),
         "provenance": attrs,
         "stopped": _reasons(dataset),
         "phases": told.get("phases", []),

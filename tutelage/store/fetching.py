@@ -1,6 +1,7 @@
 """Fetching a run from a store: read if it is there, resumed if it was begun, computed and kept if not."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage._files import read_json, replaced, write_json, writing
+from tutelage._files import read_record, replaced, write_record, writing
 from tutelage._interrupt import Interrupted
 from tutelage._plain import duration, plain
 from tutelage.dynamics.checkpoint import Checkpoint
@@ -84,7 +85,7 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
     if entry.state != "finished":
         raise BadInput(f"The run {entry.id} is {entry.state}; ask for it again with `tutelage run` to finish it.")
     try:
-        run = Run.read(load_tree(entry.result), asked)
+        run = Run.read(load_tree(entry.result, sealed=True), asked)
     except BadInput as error:
         raise BadInput(f"{error} It was not changed; `tutelage rm {entry.id}` removes the run.") from None
     return replace(run, claims=read_claims(entry), entry=entry, computed=False)
@@ -93,10 +94,10 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
 def read_claims(entry: Entry) -> Table | None:
     """The claims that were checked at the settings of a run; None if nobody has."""
     path = entry.folder / "claims.json"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
-        return Table.read(read_json(path))
+        return Table.read(read_record(path)["claims"])
     except (TypeError, KeyError, ValueError):
         raise BadInput(f"{path} holds no checked claims; it was not changed; repair it or move it away.") from None
 
@@ -105,7 +106,7 @@ def write_claims(entry: Place, table: Table) -> None:
     """Keep checked claims beside their run."""
     path = entry.folder / "claims.json"
     with writing(path):
-        write_json(table.records(), path)
+        write_record({"claims": table.records()}, path)
 
 
 def _finished(store: Store, asked: Asked) -> Run | None:
@@ -154,13 +155,13 @@ def _compute(
 def _commit(store: Store, entry: Entry, run: Run) -> None:
     """The summary first, the trajectory last: a run counts as finished when its trajectory is there."""
     with writing(entry.folder):
-        write_json(replace(run, entry=None).summary(), entry.folder / "summary.json")
+        write_record(replace(run, entry=None).summary(), entry.folder / "summary.json")
         replaced(entry.result, lambda part: part.write_bytes(packed(run.tree())))
     store.note(entry.id, "stored")
 
 
 def _agree(entry: Entry, stored: Run, run: Run, checkpoint: Path) -> None:
-    found = tree_differences(load_tree(entry.result), run.tree())
+    found = tree_differences(load_tree(entry.result, sealed=True), run.tree())
     if found:
         checkpoint.unlink(missing_ok=True)  # asking again is to compute again
         raise Disagreement(

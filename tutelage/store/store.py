@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import filelock
 
 from tutelage._errors import BadInput
-from tutelage._files import log, read_json, write_json, writing
+from tutelage._files import CHECKSUM, is_file, log, read_json, read_record, write_record, writing
 from tutelage._identity import LENGTH, digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._revisions import outdated
@@ -60,7 +60,7 @@ class Entry:
     def state(self) -> State:
         if self.trouble:
             return "damaged"
-        if self.summary and self.result.is_file():
+        if self.summary and is_file(self.result):
             return "finished"
         return "running" if _held(self.folder.parent, self.id) else "unfinished"
 
@@ -171,7 +171,7 @@ class Store:
         return [name for name in names if name in self]
 
     def __contains__(self, id: str) -> bool:
-        return any((self.root / id / file).is_file() for file in ("spec.json", *RESULT.values()))
+        return any(is_file(self.root / id / file) for file in ("spec.json", *RESULT.values()))
 
     def _entry(self, id: str) -> Entry:
         folder = self.root / id
@@ -180,14 +180,9 @@ class Store:
         except OSError:
             changed = 0.0  # removed a moment ago
         try:
-            spec = read_json(folder / "spec.json")
-            if not isinstance(spec, dict) or not _named(spec, id):
-                raise BadInput(
-                    f"{folder / 'spec.json'} is not a specification that this version knows; it was not changed."
-                )
-            summary = read_json(folder / "summary.json") if (folder / "summary.json").is_file() else {}
-            if not isinstance(summary, dict):
-                raise BadInput(f"{folder / 'summary.json'} is not the summary of a run; it was not changed.")
+            spec = _specification(folder / "spec.json", id)
+            there = os.path.lexists(folder / "summary.json")
+            summary = read_record(folder / "summary.json") if there else {}
         except BadInput as error:
             return Entry(id, folder, trouble=str(error), changed=changed)
         return Entry(id, folder, spec, summary, changed=changed)
@@ -213,6 +208,9 @@ class Store:
     def remove(self, entry: Entry) -> None:
         """Delete an entry, unless a process is at work on it."""
         with self.locked(entry.id, wait=False), writing(entry.folder):
+            if entry.folder.is_symlink():
+                entry.folder.unlink()  # what it leads to is not of this store
+                return
             # First out of sight, so that nothing half-deleted is seen.
             gone = entry.folder.with_name(f".{entry.id}.removed")
             shutil.rmtree(gone, ignore_errors=True)  # of an earlier removal that was cut short
@@ -225,7 +223,7 @@ class Store:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / "spec.json").is_file():
-                write_json(spec, folder / "spec.json")
+                write_record(spec, folder / "spec.json")
         entry = self._entry(id)
         if entry.trouble:
             raise BadInput(entry.trouble)
@@ -283,10 +281,27 @@ def current_store() -> Store | None:
     return _IN_USE[-1] if _IN_USE else None
 
 
-def _named(spec: dict[str, Any], id: str) -> bool:
-    """Whether a specification is of this version, and has this name."""
+def _specification(path: Path, id: str) -> dict[str, Any]:
+    """A specification of this version, with this name; any other is refused."""
+    try:
+        spec = read_record(path)
+    except BadInput:
+        older = read_json(path)
+        if isinstance(older, dict) and (older.get("schema") or older.get("asked")) and CHECKSUM not in older:
+            raise BadInput(
+                f"{path} was written by an earlier version of tutelage, whose numbers are not read as those of this "
+                f"one; it was not changed; `tutelage rm {id}` removes the entry."
+            ) from None
+        raise
     asked = spec.get("asked")
-    return isinstance(asked, dict) and asked.get("schema") == SCHEMA and digest(asked) == id
+    known = isinstance(asked, dict) and asked.get("schema") == SCHEMA and digest(asked) == id
+    if not known or any(not isinstance(spec.get(name), kind) for name, kind in _PARTS.items()):
+        raise BadInput(f"{path} is not a specification that this version knows; it was not changed.")
+    return spec
+
+
+_PARTS = {"kind": str, "paper": str, "settings": dict, "dynamics": str, "seeds": list}
+"""Of every specification, for listings."""
 
 
 def tidied(entry: Entry) -> None:

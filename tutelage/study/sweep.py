@@ -14,7 +14,7 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._errors import BadInput, unknown
-from tutelage._files import read_json, replaced, write_json, writing
+from tutelage._files import is_file, read_record, replaced, write_record, writing
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import duration, some
@@ -27,7 +27,7 @@ from tutelage.study.design import design as planned
 from tutelage.study.measuring import Measurement, Wanted, measurements
 from tutelage.study.sweep_result import Sweep
 from tutelage.trajectory.asked import Asked
-from tutelage.trajectory.dataset import load, provenance, save
+from tutelage.trajectory.dataset import packed, provenance
 from tutelage.trajectory.measures import needed
 
 if TYPE_CHECKING:
@@ -181,9 +181,7 @@ class _Work:
     ):
         self.store, self.entry, self.plan, self.table, self.progress = store, entry, plan, table, progress
         self.cells = {cell.id: cell for row in self.table for cell in row}
-        self.results = {
-            id: _result(self._file(id), cell) for id, cell in self.cells.items() if self._file(id).is_file()
-        }
+        self.results = {id: _result(self._file(id), cell) for id, cell in self.cells.items() if is_file(self._file(id))}
         self.failed: dict[str, str] = {}
         self._due = 0.0
 
@@ -201,8 +199,7 @@ class _Work:
         if stop_asked() and len(self.results) + len(self.failed) < len(self.cells):
             self.store.note(self.entry.id, "stopped when asked to; what was done is kept")
             raise Interrupted
-        entry = self.store.find(self.entry.id)
-        return Sweep(entry, load(entry.result), self.failed)
+        return replace(Sweep.read(self.store.find(self.entry.id)), failed=self.failed)
 
     def _missing(self, *, checkpoints: bool) -> dict[str, Cell]:
         missing = {id: cell for id, cell in self.cells.items() if id not in self.results}
@@ -243,7 +240,7 @@ class _Work:
         file = self._file(id)
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_json({"run": cell.plain(), **outcome}, file)
+            write_record({"cell": id, "run": cell.plain(), **outcome}, file)
         # With what workers that were killed left half-written.
         for left in (file.with_suffix(".npz"), *file.parent.glob(f".{id}.npz.*.part")):
             left.unlink(missing_ok=True)
@@ -259,11 +256,11 @@ class _Work:
         """The Dataset as far as it goes; the summary only when all is done."""
         began, dataset = time.monotonic(), self._dataset()
         with writing(self.entry.folder):
-            replaced(self.entry.result, lambda part: save(dataset, part))
+            replaced(self.entry.result, lambda part: part.write_bytes(packed(dataset)))
             if final:
                 spent = sum(result["seconds"] for result in self.results.values())
                 about = {"cells": len(self.cells), "cell_seconds": round(spent, 3), "seconds": round(seconds, 3)}
-                write_json(about, self.entry.folder / "summary.json")
+                write_record(about, self.entry.folder / "summary.json")
                 self.store.note(self.entry.id, f"done in {duration(seconds)}")
         now = time.monotonic()
         self._due = now + max(PAUSE, 10 * (now - began))  # a large sweep is written less often
@@ -283,7 +280,9 @@ class _Work:
                 dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
             if measure and measure.law:
                 dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
-        return dataset.assign_attrs(provenance({"kind": "sweep"} | plan.plain()) | {"paper": plan.paper.name})
+        return dataset.assign_attrs(
+            provenance({"kind": "sweep"} | plan.plain(), self.entry.spec["asked"]) | {"paper": plan.paper.name}
+        )
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan
@@ -312,7 +311,9 @@ class _Work:
 
 def _result(file: Path, cell: Cell) -> workers.Outcome:
     """What was kept of a cell; a file that holds something else is refused and not changed."""
-    kept: workers.Outcome = read_json(file)
+    kept: workers.Outcome = read_record(file)
+    if kept.get("cell") != cell.id:
+        raise BadInput(f"{file} is the result of another cell; it was not changed; move it away.")
     try:
         wanted = {each.name for each in cell.measurements}
         counts = {len(kept["measures"][name][part]) for name in wanted for part in ("values", "limit")}

@@ -8,13 +8,14 @@ import numpy as np
 import xarray as xr
 
 from tutelage._errors import BadInput
+from tutelage._files import is_file
 from tutelage.analysis.panels import Sheet
 from tutelage.analysis.scaling import Comparison, Fit, compare, fit
 from tutelage.analysis.scaling.laws import LAWS, Law
 from tutelage.store.store import Entry
 from tutelage.study import charts
 from tutelage.study.sweep_data import Curve, curves_of, trend_axes
-from tutelage.trajectory.dataset import load
+from tutelage.trajectory.dataset import load_tree, whole
 from tutelage.trajectory.result import Recorded
 
 
@@ -47,9 +48,9 @@ class Sweep(Recorded):
         """From a store, finished or not."""
         if entry.trouble or entry.kind != "sweep":
             raise BadInput(entry.trouble or f"{entry.id} is a run, but a sweep was expected.")
-        if not entry.result.is_file():
+        if not is_file(entry.result):
             raise BadInput(f"The sweep {entry.id} has no result yet; ask for it again with `tutelage sweep`.")
-        return cls(entry, load(entry.result))
+        return cls(entry, whole(load_tree(entry.result, sealed=True)))
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class Asked:
     stop: Stop = Stop()
     start: Start | None = None
     about: dict[str, Any] = field(default_factory=dict, compare=False)
-    """For listings: a paper, its settings, its dynamics. The first two count, since they decide what is said of it."""
+    """For listings: a paper, its settings, its dynamics. Paper, settings and `code` count: they decide what is said of it."""
 
     def __post_init__(self) -> None:
         if not self.seeds:
@@ -108,8 +108,16 @@ class Asked:
         parts = {name: getattr(self, name) for name in ("problem", "plan", "seeds", "record", "stop", "start")}
         asked = {name: described(part) for name, part in parts.items()}
         # A paper says of a run what another would not, such as its phases, and says it by all of its settings.
-        whose: dict[str, Any] = {name: self.about[name] for name in ("paper", "settings") if name in self.about}
+        whose: dict[str, Any] = {name: self.about[name] for name in ("paper", "settings", "code") if name in self.about}
         return {"schema": SCHEMA, "revisions": self.revisions, **asked, **whose}
+
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The description, or None if there cannot be one: a run that is not kept needs no name."""
+        try:
+            return self.description
+        except BadInput:
+            return None
 
     @property
     def revisions(self) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import hashlib
 import json
 import platform
 import sys
@@ -16,17 +15,23 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._files import intact, replaced, sealed
+from tutelage._identity import digest
 from tutelage._version import __version__
 from tutelage.trajectory.observables import Observable
 
-SCHEMA = 1
+SCHEMA = 2
+"""Datasets of version 1 do not say all that was asked."""
 WHOLE = "whole"
 """The group of a file that has the Dataset of a run of several stages; otherwise it is at the root."""
 
 
-def provenance(settings: dict[str, Any]) -> dict[str, Any]:
-    """Attributes that say where a Dataset came from."""
-    text = json.dumps(settings, sort_keys=True, default=str)
+def provenance(settings: dict[str, Any], asked: dict[str, Any] | None) -> dict[str, Any]:
+    """Attributes that say where a Dataset came from: its settings in short, and all that was `asked`.
+
+    None if a part of that cannot be described, such as a function written in C.
+    """
+    told = {} if asked is None else {"settings_hash": digest(asked), "asked": json.dumps(asked, sort_keys=True)}
     return {
         "schema": SCHEMA,
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -35,8 +40,8 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
         "python_version": platform.python_version(),
         "dtype": "float64" if jax.dtypes.canonicalize_dtype(float) == np.float64 else "float32",
         "device": jax.default_backend(),
-        "settings": text,
-        "settings_hash": hashlib.sha256(text.encode()).hexdigest()[:16],
+        "settings": json.dumps(settings, sort_keys=True, default=str),
+        **told,
     }
 
 
@@ -49,6 +54,7 @@ def to_dataset(
     time: NDArray[np.floating],
     extra: dict[str, xr.Variable],
     settings: dict[str, Any],
+    asked: dict[str, Any] | None,
 ) -> xr.Dataset:
     """Arrays (seed, time, ...) to a Dataset; what a seed did not reach is nan, what no seed reached is left out."""
     reached = rows["_reached"]
@@ -63,7 +69,7 @@ def to_dataset(
         dataset[observable.name] = variable
         dataset = dataset.assign_coords({name: (name, list(values)) for name, values in observable.coords})
     dataset = dataset.assign(extra)
-    dataset.attrs = provenance(settings)
+    dataset.attrs = provenance(settings, asked)
     return dataset
 
 
@@ -85,18 +91,13 @@ def _masked(values: NDArray[Any], reached: NDArray[np.bool_]) -> NDArray[Any]:
 def packed(data: xr.Dataset | xr.DataTree) -> bytes:
     """The content of its NetCDF file, made in memory: on a full disk HDF5 itself would crash.
 
-    Numbers have checksums, so that a bit that has flipped on the disk is noticed when they are read.
+    It is sealed, so that a bit that has flipped on the disk is noticed when it is read. HDF5's own checksums are of
+    numbers only: a damaged index of them reads as nan.
     """
     with _no_cluster():
         if isinstance(data, xr.Dataset):
-            return bytes(data.to_netcdf(engine="h5netcdf", encoding=_checksums(data)))
-        encoding = {node.path: _checksums(node.to_dataset(inherit=False)) for node in data.subtree}
-        return bytes(data.to_netcdf(engine="h5netcdf", encoding=encoding, write_inherited_coords=False))
-
-
-def _checksums(dataset: xr.Dataset) -> dict[Any, dict[str, bool]]:
-    arrays = {name: each for name, each in dataset.variables.items() if each.size and each.ndim}
-    return {name: {"fletcher32": True} for name, each in arrays.items() if each.dtype.kind in "fiub"}
+            return sealed(bytes(data.to_netcdf(engine="h5netcdf")))
+        return sealed(bytes(data.to_netcdf(engine="h5netcdf", write_inherited_coords=False)))
 
 
 def _no_cluster() -> contextlib.AbstractContextManager[Any]:
@@ -109,7 +110,7 @@ def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     """Write one NetCDF file; the groups of a DataTree are groups of it."""
     content = packed(data)
     try:
-        Path(path).write_bytes(content)
+        replaced(Path(path), lambda part: part.write_bytes(content))
     except OSError as error:
         raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
 
@@ -146,11 +147,14 @@ def whole(tree: xr.DataTree) -> xr.Dataset:
     return (tree.children[WHOLE] if WHOLE in tree.children else tree).to_dataset(inherit=False)
 
 
-def load_tree(path: str | Path) -> xr.DataTree:
-    """All groups of a file."""
+def load_tree(path: str | Path, *, sealed: bool = False) -> xr.DataTree:
+    """All groups of a file. A seal that does not agree is refused, and with `sealed` one that is missing."""
     if not Path(path).is_file():
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
+        whole = intact(path)
+        if whole is False or (sealed and whole is None):
+            raise ValueError("it has been changed or damaged since it was written: its checksum does not agree")
         with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback
             dict(file.attrs)
             file.visititems(_read_attributes)

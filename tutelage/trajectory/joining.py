@@ -1,13 +1,14 @@
 """Stages that record the same, as one trajectory."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 
 from tutelage.trajectory.dataset import provenance
 
 
-def joined(stages: dict[str, xr.Dataset]) -> xr.Dataset:
+def joined(stages: dict[str, xr.Dataset], asked: dict[str, Any] | None) -> xr.Dataset:
     """The Datasets of stages one after the other, with the name of the `stage` beside each time.
 
     Time and updates go on where the stage before ended, and what a stage records at its beginning is left out: it is
@@ -36,7 +37,7 @@ def joined(stages: dict[str, xr.Dataset]) -> xr.Dataset:
     whole = records.assign(ends.data_vars)
     for variable in timed:
         whole[variable].attrs = parts[-1][variable].attrs
-    return whole.assign_attrs(provenance({"dynamics": "stages", "stages": list(stages)}))
+    return whole.assign_attrs(provenance({"dynamics": "stages", "stages": list(stages)}, asked))
 
 
 def _alike(parts: Sequence[xr.Dataset]) -> bool:

@@ -51,7 +51,7 @@ class Running:
     """One stage in progress: its loop, and what is needed to make a Dataset of it."""
 
     def __init__(self, asked: Asked, stage: Stage, handover: Handover):
-        self.stage, self.handover, self.seeds = stage, handover, handover.seeds
+        self.asked, self.stage, self.handover, self.seeds = asked, stage, handover, handover.seeds
         problem, dynamics = handover.problem, stage.dynamics
         self.record, stop = (stage.record or Record()).over(asked.record), stage.stop or asked.stop
         self.prepared: Prepared = dynamics.prepare(problem, list(self.seeds), handover.start)
@@ -85,7 +85,7 @@ class Running:
         settings = {"dynamics": dynamics.name, **dynamics.facts(problem), **about, **loop.step.memo()}
         return to_dataset(
             rows, self.measured, seeds=np.asarray(self.seeds), clock=loop.stops[:count], time=times,
-            extra=self._extra(rows), settings=settings,
+            extra=self._extra(rows), settings=settings, asked=self.asked.described,
         )  # fmt: skip
 
     def _extra(self, rows: Arrays) -> dict[str, xr.Variable]:
@@ -161,7 +161,7 @@ class Training(Kept):
         if not isinstance(self.asked.plan, tuple):
             return dataclasses.replace(last, seconds=seconds, asked=self.asked)
         stages = self.runs | {self.current.stage.name: last}
-        whole = joined({name: run.dataset for name, run in stages.items()})
+        whole = joined({name: run.dataset for name, run in stages.items()}, self.asked.described)
         return dataclasses.replace(last, dataset=whole, seconds=seconds, asked=self.asked, stages=stages)
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:

@@ -102,7 +102,7 @@ def dataset(run: Run, settings: ClusterMoeSettings) -> xr.Dataset:
         names = {"unit": "vanilla_unit"}
         data["vanilla_overlap"] = _noted(rival).isel(expert=0).rename(names)
         data["vanilla_largest"] = rival.last("largest").isel(expert=0).drop_vars(("time", "step")).rename(names)
-    data.attrs = provenance({"dynamics": "flow", **settings.model_dump(mode="json")})
+    data.attrs = provenance({"dynamics": "flow", **settings.model_dump(mode="json")}, None)
     return data.assign(best=best_of(data["overlap"], problem))
 
 

@@ -41,9 +41,8 @@ def complete(run: Run, settings: ClusterMoeSettings) -> Run:
     else:
         data = expected.dataset(run, settings)
         facts = expected.numbers(data)
-    about = {
-        name: run.dataset.attrs[name] for name in ("paper", "paper_settings", "phases") if name in run.dataset.attrs
-    }
+    kept = ("paper", "paper_settings", "phases", "asked", "settings_hash")
+    about = {name: run.dataset.attrs[name] for name in kept if name in run.dataset.attrs}
     return dataclasses.replace(run, dataset=data.assign_attrs(about), facts=facts)
 
 

@@ -37,7 +37,7 @@ def dataset(settings: ClusterMoeSettings, seeds: list[int], found: Found) -> xr.
         variables |= _vanilla(found)
     data = xr.Dataset(variables, coords=coords)
     data = _best(data, settings)
-    data.attrs = provenance({"dynamics": "sgd", **settings.model_dump(mode="json")})
+    data.attrs = provenance({"dynamics": "sgd", **settings.model_dump(mode="json")}, None)
     return data
 
 

@@ -175,11 +175,11 @@ def _draw_together(found: list["Entry"], figure: Path) -> None:
 def _dataset(entry: "Entry") -> "xr.Dataset":
     """The numbers of a run, or of a sweep as far as it is."""
     from tutelage.store.fetching import opened
-    from tutelage.trajectory.dataset import load
+    from tutelage.study.sweep_result import Sweep
 
     if entry.trouble or entry.kind == "run":
         return opened(entry).dataset
-    return load(entry.result)
+    return Sweep.read(entry).dataset
 
 
 def _about(entry: "Entry") -> dict[str, Any]:
