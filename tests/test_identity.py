@@ -1,5 +1,6 @@
 """Names of what is asked for: another name for any change, the same one in every process, and none for the nameless."""
 
+import copy
 import dataclasses
 import enum
 import functools
@@ -15,10 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from tables import DYNAMICS, members
 
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest, identity
+from tutelage.dynamics.base import AbstractDynamics
+from tutelage.papers.cluster_moe.plan import SecondLayer
+from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.problem.clusters import antipodal
 from tutelage.trajectory.asked import Asked
 
 FACTOR = 2.0
@@ -149,6 +155,59 @@ def test_no_field_is_forgotten_above(what):
     assert fields - set(changes) - {"optimiser"} == set()
 
 
+def parts(thing):
+    """The fields of a thing, whatever it is made of."""
+    if dataclasses.is_dataclass(thing):
+        return [each.name for each in dataclasses.fields(thing)]
+    return list(vars(thing)) if type(thing).__module__.startswith("tutelage") else []
+
+
+def altered(thing, place=""):
+    """Copies of a thing in which one field, at any depth, is another; with where that is."""
+    for name in parts(thing):
+        copy_ = copy.copy(thing)
+        object.__setattr__(copy_, name, "something else")
+        yield f"{place}.{name}", copy_
+        for deeper, part in altered(getattr(thing, name), f"{place}.{name}"):
+            copy_ = copy.copy(thing)
+            object.__setattr__(copy_, name, part)
+            yield deeper, copy_
+
+
+CLUSTERS = tt.Clustered(
+    antipodal(20, 3.0), tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0)),
+    student=tt.Experts(1, 4),
+)  # fmt: skip
+MIXED = tt.Mixture(routers=np.eye(1, 2), experts=np.eye(2)[1:])
+PROBLEMS = {"networks": problem(), "mixtures": problem(student=mixture(), teacher=MIXED), "clusters": CLUSTERS}
+NEURONS = (tt.Spherical(100, 1e-3), tt.RouterSteps(100), tt.NeuronFlow(10.0), tt.NeuronSgd(100, 1e-3),
+           SecondLayer(ClusterMoeSettings()))  # fmt: skip
+
+
+def asked_by_the_table(monkeypatch):
+    """What each row of the table of dynamics asks for; nothing is run."""
+    found = []
+    monkeypatch.setattr("tutelage.verbs.ask", lambda asked, **options: found.append(asked))
+    for row in DYNAMICS.values():
+        row.move(PROBLEMS["networks"], (0, 1))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")  # of settings that cannot be
+def test_every_field_of_every_problem_and_dynamics_is_part_of_the_name(monkeypatch):
+    every = asked_by_the_table(monkeypatch)
+    every += [dataclasses.replace(every[0], problem=each) for each in PROBLEMS.values()]
+    every += [dataclasses.replace(every[0], problem=CLUSTERS, plan=each) for each in NEURONS]
+    assert {type(each.plan) for each in every} == members(AbstractDynamics)
+    seen = 0
+    for asked in every:
+        for part in (asked.problem, asked.plan, asked.record, asked.stop):
+            for place, other in altered(part):
+                assert identity(other) != identity(part), f"{type(part).__name__}{place}"
+                seen += 1
+    assert seen > 300
+
+
 @pytest.mark.parametrize("what", ["TwoLayer", "Mixture"])
 def test_no_part_of_a_network_is_forgotten(what):
     made, described_ = CHANGES[what][0](), described(CHANGES[what][0]())
@@ -276,7 +335,7 @@ class Colour(enum.Enum):
 def test_values_of_all_kinds_are_told_apart():
     values = [None, True, 1, 1.5, "1", -np.inf, np.nan, 1j, b"1", Colour.RED, Colour.BLUE, (), (1,), ((1,),), {1, 2}]
     values += [{"a": 1}, {"a": 2}, {"b": 1}, X, X.T, X.astype("float32"), X.reshape(4, 3), Plain, Plain(1), np, len]
-    values += [range(3), range(1, 3), range(0, 4, 2)]
+    values += [range(3), range(1, 3), range(0, 4, 2), "-inf", "nan", "1j", "b'1'", Path("a"), "PosixPath('a')"]
     names = [identity(value) for value in values]
     assert len(set(names)) == len(names)
     assert names == [identity(value) for value in values]

@@ -11,22 +11,12 @@ import tutelage
 ROOT = Path(tutelage.__file__).parent
 # `verbs` joins all that came before, certificates and the store included.
 ORDER = (
+    *("_version", "_types", "_revisions", "_errors", "_checks", "_limits", "_plain", "_values", "_config"),
     *(
-        "_version",
-        "_types",
-        "_revisions",
-        "_errors",
-        "_checks",
-        "_limits",
-        "_plain",
-        "_values",
-        "_config",
         "_progress",
         "_interrupt",
-    ),
-    *(
-        "_files",
         "_identity",
+        "_files",
         "_extensions",
         "problem",
         "oracle",

@@ -5,6 +5,8 @@ name of a stored run, so that what an older revision computed is shown as such a
 `tests/test_revisions.py` compares numbers with those recorded for these revisions, and says what to raise.
 """
 
+SCHEMA = 3
+"""Of what a store keeps: raised when its files, or the description that names a run, are made otherwise."""
 REVISIONS = {
     "loop": 1,
     "descent": 1,

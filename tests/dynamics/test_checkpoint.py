@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import optax
 import pytest
 
 import tutelage as tt
@@ -17,6 +18,7 @@ from tutelage._files import replaced
 from tutelage._interrupt import Interrupted, gentle_signals, stop_asked
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
+from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.running import Training
 
 STEPS = 100  # a chunk spans an eighth of a run at most: after one of them 13 records are done, then 25, 37, ...
@@ -98,6 +100,88 @@ def test_the_checkpoint_of_another_run_is_refused(stopped, other):
     with pytest.raises(BadInput, match="was saved by a different run"):
         tt.papers.both_layers(**{"steps": STEPS} | settings).descend(**{"seeds": 2} | options, checkpoint=stopped)
     assert stopped.read_bytes() == before
+
+
+def own(student="relu", teacher="relu", trains=("first", "second"), tied=False, noise=0.0, **start) -> tt.Problem:
+    return tt.Problem(
+        inputs=tt.Gaussian(20),
+        teacher=tt.TwoLayer(teacher, first=np.eye(2, 20)),
+        student=tt.TwoLayer(student, first=tt.GaussianRows(**{"std": 0.1} | start), width=2, trains=trains, tied=tied),
+        noise=noise,
+    )
+
+
+def mixed(gate="sigmoid", degree=3) -> tt.Problem:
+    student = tt.Mixture(gate, degree=degree, start=tt.MixtureRows("orthonormal"), width=3)
+    teacher = tt.Mixture(gate, degree=degree, routers=np.eye(2, 4), experts=np.eye(4)[2:])
+    return tt.Problem(inputs=tt.Gaussian(50), teacher=teacher, student=student)
+
+
+def asked(problem=None, moves=None, record=None, stop=None, seeds=(0, 1)) -> Asked:
+    return Asked(problem or own(), moves or tt.Descent(0.1, 200), seeds, record or tt.Record(5), stop or tt.Stop())
+
+
+def double(snapshot):
+    return 2 * snapshot.loss
+
+
+def half(snapshot):
+    return snapshot.loss / 2
+
+
+X = np.random.default_rng(0).standard_normal((30, 20))
+DATA = (X, X[:, 0])
+SGD, FLOW = {"steps": 20, "batch": 2}, {"until": 2.0}
+OTHERS = {
+    "student": (asked(), asked(own("tanh"))),
+    "both activations": (asked(), asked(own("erf", "erf"))),
+    "teacher": (asked(), asked(own(teacher="abs"))),
+    "trains": (asked(), asked(own(trains=("first",)))),
+    "tied": (asked(), asked(own(tied=True))),
+    "start": (asked(), asked(own(std=0.2))),
+    "schedule": (asked(), asked(moves=tt.Descent(0.1, 200, schedule=lambda n: 1 / (1 + n)))),
+    "truncation": (asked(), asked(moves=tt.Descent(0.1, 200, truncation=tt.Truncation((2.0,))))),
+    "rates": (asked(), asked(moves=tt.Descent(0.1, 200, rates={"second": 0.5}))),
+    "stop_loss": (asked(), asked(stop=tt.Stop(loss=0.01))),
+    "stop_gradient": (asked(), asked(stop=tt.Stop(gradient=0.0))),
+    "cap": (asked(), asked(stop=tt.Stop(steps=7))),
+    "seeds": (asked(), asked(seeds=(0, 2))),
+    "number of samples": tuple(asked(moves=tt.Descent(0.1, 200, n)) for n in (20, 40)),
+    "noise of samples": tuple(asked(own(noise=noise), tt.Descent(0.1, 200, 20)) for noise in (0.0, 0.5)),
+    "samples": (asked(moves=tt.Descent(0.1, 200, DATA)), asked(moves=tt.Descent(0.1, 200, (X, X[:, 1])))),
+    "student of sgd": tuple(asked(own(name), tt.Sgd(**SGD, step=0.1)) for name in ("relu", "erf")),
+    "learning rate": tuple(asked(moves=tt.Sgd(**SGD, optimiser=optax.sgd(rate))) for rate in (0.1, 0.2)),
+    "momentum": tuple(asked(moves=tt.Sgd(**SGD, optimiser=optax.sgd(0.1, momentum=m))) for m in (0.8, 0.9)),
+    "law": tuple(asked(moves=tt.Sgd(**SGD, step=0.1, law=law)) for law in ("exact", "direct")),
+    "student of a flow": tuple(asked(own(name), tt.Flow(**FLOW)) for name in ("relu", "erf")),
+    "solver": tuple(asked(moves=tt.Flow(**FLOW, solver=name)) for name in ("auto", "stiff")),
+    "samples of a flow": tuple(asked(moves=tt.Flow(**FLOW, data=n)) for n in (20, 40)),
+    "gate": (asked(mixed()), asked(mixed("tanh"))),
+    "degree": (asked(mixed()), asked(mixed(degree=2))),
+    "event": tuple(asked(record=tt.Record(5, events=(tt.below(level),))) for level in (0.1, 0.2)),
+    "function": tuple(asked(record=tt.Record(5, own={"mine": function})) for function in (double, half)),
+}
+"""Of an attack in which seventeen of these were taken for one another."""
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_whatever_else_is_asked_a_checkpoint_is_of_one_run_only(what, tmp_path):
+    one, other = OTHERS[what]
+    Training(one).save(tmp_path / "run.npz")
+    Training(one).restore(tmp_path / "run.npz")
+    with pytest.raises(BadInput, match="was saved by a different run"):
+        Training(other).restore(tmp_path / "run.npz")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 1.0])
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(part, stopped):
+    whole = stopped.read_bytes()
+    for at in np.unique(np.linspace(0, 8 * len(whole) - 1, 60).astype(int) - int(7 * part)):
+        data = bytearray(whole)
+        data[max(at, 0) // 8] ^= 1 << max(at, 0) % 8
+        stopped.write_bytes(data)
+        with pytest.raises(BadInput, match="cannot be read as the checkpoint of a run .its checksum"):
+            descend(checkpoint=stopped)
 
 
 def shortened(data: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Runs of problems of one's own in a store: read with the same bits, stopped in any stage, outdated by a revision."""
 
+import dataclasses
 import json
 
 import jax
@@ -150,6 +151,59 @@ def test_a_paper_s_run_is_not_that_of_its_bare_problem(tmp_path):
     own = experiment.descend(seeds=2, store=tmp_path)
     assert bare.entry.id != own.entry.id and own.entry.spec["paper"] == "both_layers"
     assert own.loss.equals(bare.loss) and json.loads(own.dataset.attrs["paper_settings"])["steps"] == 40
+
+
+@pytest.mark.parametrize("name", ["phases", "complete"])
+def test_code_of_ones_own_that_says_something_of_a_run_is_part_of_its_name(name):
+    """A paper of this package has a revision; that of a user has none."""
+    recipe = tt.papers.both_layers.recipe
+    settings = recipe.settings(steps=40)
+    one, same, other = (
+        dataclasses.replace(recipe, **{name: lambda run, settings, factor=factor: factor}).asked(settings)
+        for factor in (1, 1, 2)
+    )
+    assert "code" not in recipe.asked(settings).description
+    assert one.identity == same.identity != other.identity != recipe.asked(settings).identity
+
+
+# ---- what a run says of itself
+
+
+def learner(student="relu", teachers=2):
+    return tt.Problem(
+        inputs=tt.Gaussian(50),
+        teacher=tt.TwoLayer("relu", first=np.eye(teachers, 2)),
+        student=tt.TwoLayer(student, first=tt.GaussianRows(0.1), width=2),
+    )
+
+
+@pytest.fixture(scope="module")
+def own_run():
+    return tt.descend(learner(), step=0.1, steps=3)
+
+
+def test_a_run_says_the_whole_problem(own_run, tmp_path):
+    own_run.save(tmp_path / "own.nc")
+    attrs = tt.load(tmp_path / "own.nc").attrs
+    asked = json.loads(attrs["asked"])
+    problem = asked["problem"]
+    assert problem["student"]["activation"]["name"] == problem["teacher"]["activation"]["name"] == "relu"
+    assert problem["student"]["first"] == {
+        "is": "tutelage.problem.initial.GaussianRows", "std": 0.1, "mean": []
+    }  # fmt: skip
+    assert problem["teacher"]["first"]["shape"] == [2, 2] and problem["student"]["width"] == 2
+    assert asked["plan"]["steps"] == 3 and asked["seeds"] == [0]
+    assert attrs["settings_hash"] == own_run.asked.identity
+
+
+@pytest.mark.parametrize("other", [{"student": "erf", "teachers": 1}, {"student": "erf"}, {"teachers": 1}])
+def test_runs_of_other_problems_have_another_hash(own_run, other):
+    assert Asked(learner(**other), tt.Descent(0.1, 3), (0,)).identity != own_run.dataset.attrs["settings_hash"]
+
+
+def test_a_run_that_cannot_be_described_says_so_by_leaving_it_out():
+    run = tt.run(PROBLEM, tt.Descent(step=0.1, steps=5, schedule=Nameless(1.0)))
+    assert not {"asked", "settings_hash"} & set(run.dataset.attrs)
 
 
 # ---- what has no name

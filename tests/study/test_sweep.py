@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -205,6 +206,19 @@ def test_a_cell_that_raises_is_told_and_tried_again(tmp_path, computed):
 def test_failures_of_several_blocks_are_all_told(tmp_path):
     found = sweep(tmp_path, {"dim": [10]}, measure=lambda run: 1 / 0, seeds=4, block=2)
     assert list(found.failed) == ["dim=10, seeds 0 to 1", "dim=10, seeds 2 to 3"]
+
+
+def test_a_cell_that_was_changed_or_is_of_another_place_is_not_taken(tmp_path):
+    sweep(tmp_path)
+    one, other = sorted((tmp_path / ".cells").rglob("*.json"))[:2]
+    changed = one.read_text().replace('"seconds":', '"seconds": 1, "was":')
+    for folder in tmp_path.glob("[0-9a-f]*"):
+        shutil.rmtree(folder)  # so that the sweep is made of its cells again
+    for text in (changed, other.read_text()):
+        one.write_text(text)
+        with pytest.raises(BadInput, match="checksum does not agree|is the result of another cell") as told:
+            sweep(tmp_path)
+        assert one.name in str(told.value) and one.read_text() == text
 
 
 @pytest.mark.parametrize(

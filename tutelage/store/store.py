@@ -18,7 +18,7 @@ from tutelage._errors import BadInput
 from tutelage._files import CHECKSUM, is_file, log, read_json, read_record, write_record, writing
 from tutelage._identity import LENGTH, digest
 from tutelage._interrupt import Interrupted, stop_asked
-from tutelage._revisions import outdated
+from tutelage._revisions import SCHEMA, outdated
 
 if TYPE_CHECKING:
     from tutelage.dynamics.driver import Progress
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 VARIABLE = "TUTELAGE_STORE"
 RESULT = {"run": "trajectory.nc", "sweep": "sweep.nc"}
 State = Literal["finished", "unfinished", "running", "damaged"]
-SCHEMA = 2
 RECENT, LARGE = 64, 2**25
 """How many runs a store keeps at hand, and how many bytes each may have."""
 CHECKPOINTS = ("checkpoint.npz", "again.npz")

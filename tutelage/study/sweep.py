@@ -18,8 +18,9 @@ from tutelage._files import is_file, read_record, replaced, write_record, writin
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import duration, some
+from tutelage._revisions import SCHEMA
 from tutelage.papers.paper import Experiment, Paper
-from tutelage.store.store import SCHEMA, Entry, Store, tidied
+from tutelage.store.store import Entry, Store, tidied
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
@@ -280,9 +281,8 @@ class _Work:
                 dataset[f"{each.name}_limit"] = ((*dims, "seed"), self._values(each.name, "limit", np.inf))
             if measure and measure.law:
                 dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
-        return dataset.assign_attrs(
-            provenance({"kind": "sweep"} | plan.plain(), self.entry.spec["asked"]) | {"paper": plan.paper.name}
-        )
+        about = provenance({"kind": "sweep"} | plan.plain(), self.entry.spec["asked"])
+        return dataset.assign_attrs(about | {"paper": plan.paper.name})
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan

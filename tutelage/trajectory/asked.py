@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest
-from tutelage._revisions import REVISIONS
+from tutelage._revisions import REVISIONS, SCHEMA
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.record import Record, Stop
 from tutelage.problem.problem import AbstractProblem, Start
 
 if TYPE_CHECKING:
     from tutelage.trajectory.result import Run
-
-SCHEMA = 2
 
 
 class Changes(TypedDict, total=False):
@@ -92,7 +90,7 @@ class Asked:
     stop: Stop = Stop()
     start: Start | None = None
     about: dict[str, Any] = field(default_factory=dict, compare=False)
-    """For listings: a paper, its settings, its dynamics. Paper, settings and `code` count: they decide what is said of it."""
+    """For listings. The `paper`, its `settings` and its `code` count as well: they decide what is said of a run."""
 
     def __post_init__(self) -> None:
         if not self.seeds:
