@@ -81,24 +81,26 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     time, end = dataset["time"].values, dataset["loss"].isel(time=-1).clip(min=FLOOR)
     names = [str(name) for name in dataset["dial"].values]
 
-    def curves(name: str, labelled: bool = False) -> tuple[Series, ...]:
-        rows = ((n, dataset[name].sel(dial=n), _label(n) if labelled else "") for n in names)
-        return tuple(band(time, values, label, **_style(n, names)) for n, values, label in rows)
+    def means(name: str) -> tuple[Series, ...]:
+        """Without bands: of six rows of small counts, or of losses that saddles hold back, they would hide all."""
+        return tuple(line(time, dataset[name].sel(dial=n).mean("seed"), **_style(n, names)) for n in names)
+
+    norms = tuple(band(time, dataset["expert_norm"].sel(dial=n), _label(n), **_style(n, names)) for n in names)
 
     scatter = (
         line(end.sel(dial=FLOW), end.sel(dial=n), kind="points", colour=_style(n, names)["colour"]) for n in names[1:]
     )
     ends = [FLOOR, float(end.max())]
     panels = (
-        Panel("loss", "time", "population loss, median", curves("loss"), yscale="log"),
+        Panel("loss", "time", "population loss, mean", means("loss"), yscale="log"),
         Panel(
             "squared norms of experts",
             "time",
             "|w_i|^2 over that at the start, median",
-            curves("expert_norm", True),
+            norms,
             yscale="log",
         ),
-        Panel("pairs of opposite experts", "time", "number, median", curves("pairs"), ylim=(-0.1, 4.0)),
+        Panel("pairs of opposite experts", "time", "number, mean", means("pairs"), ylim=(-0.1, 4.0)),
         Panel(
             f"loss at time {time[-1]:g}, seed by seed",
             "loss of the flow",
@@ -145,8 +147,8 @@ def _caption(dataset: xr.Dataset) -> str:
             )
         texts.append(f"{_label(str(name))}: {'; '.join(rows)}")
     return (
-        f"{dataset.sizes['seed']} iid starts, m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}; curves are medians, bands: "
-        f"{BAND}. Losses in the same way, the rest means: {'. '.join(texts)}."
+        f"{dataset.sizes['seed']} iid starts, m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}. Losses and pairs: means over "
+        f"seeds; norms: medians, bands {BAND}. Here losses are medians ({BAND}), the rest means: {'. '.join(texts)}."
     )
 
 
