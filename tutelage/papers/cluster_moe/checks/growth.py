@@ -130,10 +130,6 @@ def settles_where_told(evidence: Evidence) -> Finding:
     return at_most(np.exp(logs), 1.5, seeds=passages.NEURONS, detail=text)
 
 
-def _won(evidence: Evidence) -> passages.Won:
-    return passages.won(passages.EXPERTS[evidence.size])
-
-
 def _right(won: passages.Won, foretold: races.Professionals) -> tuple[float, float]:
     """How often the cluster, and cluster and neuron, are those foretold."""
     cluster = won.seen.cluster == foretold.cluster
@@ -141,7 +137,7 @@ def _right(won: passages.Won, foretold: races.Professionals) -> tuple[float, flo
 
 
 def race_foretells(evidence: Evidence) -> Finding:
-    won = _won(evidence)
+    won = passages.won(passages.EXPERTS[evidence.size])
     cluster, both = _right(won, won.race)
     count = len(won.seen.cluster)
     text = f"{count} experts, {won.lost} more not decided in time; cluster and neuron are right for {both:.0%}."
@@ -154,7 +150,7 @@ def race_foretells(evidence: Evidence) -> Finding:
 
 
 def definition_foretells(evidence: Evidence) -> Finding:
-    won = _won(evidence)
+    won = passages.won(passages.EXPERTS[evidence.size])
     cluster, both = _right(won, won.printed)
     text = f"Cluster and neuron are right for {both:.0%}. Chance is 50% for the cluster."
     return at_least(cluster, 0.9, seeds=len(won.seen.cluster), detail=text)
