@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.oracle import passing
-from tutelage.papers.cluster_moe.rows import best_of
+from tutelage.papers.cluster_moe.learned import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers
 from tutelage.trajectory import Phase, provenance, row_names

@@ -112,13 +112,11 @@ def read(settings: ClusterMoeSettings, seed: int, learner: Learner) -> Read:
 
 
 def readers(settings: ClusterMoeSettings, seed: int, learner: Learner) -> tuple[Units, Array]:
-    """The features of a seed's Phase IV: units with biases, and incoming weights with signs."""
-    purpose = _VANILLA_READERS if learner.theta is None else _READERS
-    return rebiased(settings, weights_of(seed, purpose), learner)
+    """The features of a seed's Phase IV: units with its activation, and incoming weights.
 
-
-def rebiased(settings: ClusterMoeSettings, draw: np.random.Generator, learner: Learner) -> tuple[Units, Array]:
-    """Each neuron's sign flipped or not, its bias uniform on [-C_b, C_b], and the activation that of Phase IV."""
+    Each neuron's sign is flipped or not, and its bias is uniform on [-C_b, C_b].
+    """
+    draw = weights_of(seed, _VANILLA_READERS if learner.theta is None else _READERS)
     shape = learner.first.shape[:2]
     signs = draw.choice([-1.0, 1.0], shape) if settings.flip else np.ones(shape)
     bias = draw.uniform(-1, 1, shape) * settings.ridge_bias

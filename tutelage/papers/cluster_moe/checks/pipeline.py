@@ -5,9 +5,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -32,6 +29,7 @@ from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.explored import WEAK
 from tutelage.papers.cluster_moe.learned import RECOVERED, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
+from tutelage.papers.cluster_moe.vanilla import coefficients
 from tutelage.papers.paper import Size
 from tutelage.problem import Units
 
@@ -72,8 +70,8 @@ def _seeds(lab: Lab) -> list[int]:
 def _explored(lab: Lab) -> list[explored.Explored]:
     overlaps = lab.data["explore_overlap"].values
     return [
-        explored.trained(lab.settings, stages.explorers(lab.settings, seed).units, overlaps[number])
-        for number, seed in enumerate(_seeds(lab))
+        explored.trained(lab.settings, _explorer(lab, number).units, overlaps[number])
+        for number in range(len(_seeds(lab)))
     ]
 
 
@@ -112,9 +110,9 @@ def every_cluster_is_served(lab: Lab) -> Finding:
 
 def signs_stay(lab: Lab) -> Finding:
     told, worst = [], 0.0
-    for phase, name, units in (("I", "explore_overlap", _explorers), ("III", "overlap", _hired)):
+    for phase, name, learner in (("I", "explore_overlap", _explorer), ("III", "overlap", _learner)):
         flips = [
-            _flips(lab.settings, units(lab, number), lab.data[name].values[number])
+            _flips(lab.settings, learner(lab, number).units, lab.data[name].values[number])
             for number in range(len(_seeds(lab)))
         ]
         share = float(np.mean(flips))
@@ -123,12 +121,8 @@ def signs_stay(lab: Lab) -> Finding:
     return at_most(worst, 0.0, seeds=len(_seeds(lab)), detail=f"{' and '.join(told)} have a change of sign on record.")
 
 
-def _explorers(lab: Lab, number: int) -> Units:
-    return stages.explorers(lab.settings, _seeds(lab)[number]).units
-
-
-def _hired(lab: Lab, number: int) -> Units:
-    return _learner(lab, number).units
+def _explorer(lab: Lab, number: int) -> Learner:
+    return stages.explorers(lab.settings, _seeds(lab)[number])
 
 
 def _learner(lab: Lab, number: int) -> Learner:
@@ -138,13 +132,8 @@ def _learner(lab: Lab, number: int) -> Learner:
 def _flips(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> NDArray[np.bool_]:
     """Which neurons have had `alpha_k(b + rho nu_c)` of both signs, for some cluster, in records (time, ...)."""
     k = settings.exponent
-    alpha = np.asarray(_coefficients(ClusterOracle(settings.problem()), units, jnp.asarray(overlaps), k + 1))[..., k]
+    alpha = coefficients(ClusterOracle(settings.problem()), units, overlaps, k + 1)[..., k]
     return np.any(alpha * alpha[0] < 0, axis=(0, -1))
-
-
-@eqx.filter_jit
-def _coefficients(oracle: ClusterOracle, units: Units, overlaps: jax.Array, count: int) -> jax.Array:
-    return oracle.coefficients(units, overlaps, count)
 
 
 # Phase III: Lemmas C.21 to C.26, Theorem 4.3.
@@ -240,7 +229,7 @@ def samples_help(lab: Lab) -> Finding:
 def blocks_are_exact(lab: Lab) -> Finding:
     settings, worst, told = lab.settings, 0.0, []
     starts = (
-        ("I", stages.explorers(settings, _seeds(lab)[0]), settings.explore_step),
+        ("I", _explorer(lab, 0), settings.explore_step),
         ("III", _learner(lab, 0), settings.step),
     )
     for phase, learner, step in starts:

@@ -57,7 +57,7 @@ def counts(dataset: xr.Dataset, seed: int = 0) -> Panel:
     """Tasks by experts."""
     count = dataset["count"].isel(seed=seed)
     ends = (0.0, float(dataset.attrs["explore_width"]))
-    table = cells(count.values, "neurons", _tasks(dataset), _experts(dataset), ends=ends, written=".0f")
+    table = cells(count.values, "neurons", task_names(dataset), _experts(dataset), ends=ends, written=".0f")
     return Panel(f"Neurons that know a task, seed {seed}", "expert $m$", "task", fields=(table,))
 
 
@@ -71,7 +71,7 @@ def _shares(dataset: xr.Dataset) -> Panel:
         neurons = max(number, 1) * dataset.attrs["explore_width"]
         part.append(100 * count.where(chosen, 0).sum(("seed", "expert")).values / neurons)
         names.append(f"cluster {c} ({number} experts)")
-    table = cells(np.stack(part, axis=1), "% of the neurons", _tasks(dataset), tuple(names), (0.0, 100.0), ".0f")
+    table = cells(np.stack(part, axis=1), "% of the neurons", task_names(dataset), tuple(names), (0.0, 100.0), ".0f")
     title = f"The same in {dataset.sizes['seed']} seeds"
     return Panel(title, "cluster that the expert sees most in Phase III", "task", fields=(table,))
 
@@ -144,7 +144,8 @@ def cells(
                  ends=ends, written=written)  # fmt: skip
 
 
-def _tasks(dataset: xr.Dataset) -> tuple[str, ...]:
+def task_names(dataset: xr.Dataset) -> tuple[str, ...]:
+    """As a table shows them."""
     return tuple(TASKS.get(str(name), str(name)) for name in dataset["task"].values)
 
 

@@ -3,7 +3,7 @@
 import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band
-from tutelage.papers.cluster_moe.learned import explored, grown, tasks
+from tutelage.papers.cluster_moe.learned import grown, tasks
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Figure, Size
@@ -18,7 +18,7 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
 
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     """The same from any run."""
-    one, two = explored(data), grown(data)
+    one, two = grown(data, "explore_"), grown(data)
     best = abs(data["vanilla_overlap"].sel(row=tasks(data))).max("vanilla_unit")
     found = {f"explore_{name}": one[name] for name in KINDS} | {f"expert_{name}": two[name] for name in KINDS}
     found |= {"vanilla": best, "sharp": data["sharp"]}
