@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Series, Sheet, line
+from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.stagewise import ORDERS, TIME
-from tutelage.papers.beyond_ntk.phases import escaped
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -51,14 +51,9 @@ def _run(settings: BeyondNtkSettings, *, seeds: int, **values: float) -> xr.Data
 
 def escape_times(settings: BeyondNtkSettings, cases: Cases) -> xr.DataArray:
     """When the plateau ends, by sample size, width and seed; infinite if it had not when the run did."""
-    found = [[_escapes(on_samples(settings, cases, m, n)) for m in cases.widths] for n in cases.samples]
+    found = [[half_times(on_samples(settings, cases, m, n)) for m in cases.widths] for n in cases.samples]
     coords = {"samples": list(cases.samples), "width": list(cases.widths), "seed": np.arange(cases.seeds)}
-    return xr.DataArray(found, coords, ("samples", "width", "seed"))
-
-
-def _escapes(runs: xr.Dataset) -> list[float]:
-    out = [escaped(runs.isel(seed=seed)).values for seed in range(runs.sizes["seed"])]
-    return [float(runs["time"].values[np.argmax(each)]) if each.any() else np.inf for each in out]
+    return xr.DataArray(found, coords, ("samples", "width", "seed")).fillna(np.inf)
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
