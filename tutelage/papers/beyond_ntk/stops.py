@@ -29,8 +29,8 @@ PLANS: dict[Size, Plan] = {"quick": Plan(10, 40, 90.0, 240.0, 3), "full": Plan(3
 
 def truncated_run(plan: Plan, way: str) -> xr.Dataset:
     """Population descent with uniform weights."""
-    caps = {NONE: {}, STAGES: {"truncate": (LOW, HIGH), "stage": plan.stage}, EVER: {"truncate": (LOW,)}}[way]
-    settings = BeyondNtkSettings(dim=plan.dim, width=plan.width, until=plan.until, **caps)
+    caps, stage = {NONE: ((), None), STAGES: ((LOW, HIGH), plan.stage), EVER: ((LOW,), None)}[way]
+    settings = BeyondNtkSettings(dim=plan.dim, width=plan.width, until=plan.until, truncate=caps, stage=stage)
     return traces(settings, plan.seeds, tails.RECORDS)
 
 

@@ -1,6 +1,5 @@
 """Which experts can go? Orders of removal, and the error of every set of experts that may be kept."""
 
-from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -82,7 +81,6 @@ def enough(errors: Numbers) -> int:
     return int(far[-1]) + 2 if len(far) else 1
 
 
-@cache
 def pruned(size: Size) -> xr.Dataset:
     """Errors (seed, kept) of the default laboratory, by order, and over all sets of as many experts."""
     settings, run = configured("lab_b", size), laboratory("lab_b", size)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from tutelage.papers.cluster_moe.explored import WEAK
 from tutelage.papers.cluster_moe.learned import RECOVERED, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import coefficients
-from tutelage.papers.paper import Size
 from tutelage.problem import Units
 
 HIGH = 0.99  # what "with high probability" is taken for
@@ -44,18 +42,13 @@ class Lab(NamedTuple):
     data: xr.Dataset
 
 
-@cache
-def _lab(name: str, size: Size) -> Lab:
-    return Lab(runs.configured(name, size), runs.laboratory(name, size))
-
-
 def _at(name: str, check: Callable[[Lab], Finding]) -> Callable[[Evidence], Finding]:
     """The check of a laboratory; those besides the default one are run in full size only."""
 
     def checked(evidence: Evidence) -> Finding:
         if name != "lab_b" and not evidence.full:
             return Finding(Verdict.NOT_REACHED, detail=f"{name} takes minutes and is run in full size only.")
-        return check(_lab(name, evidence.size))
+        return check(Lab(runs.configured(name, evidence.size), runs.laboratory(name, evidence.size)))
 
     return checked
 
@@ -229,12 +222,12 @@ def samples_help(lab: Lab) -> Finding:
 def blocks_are_exact(lab: Lab) -> Finding:
     settings, worst, told = lab.settings, 0.0, []
     starts = (
-        ("I", _explorer(lab, 0), settings.explore_step),
-        ("III", _learner(lab, 0), settings.step),
+        ("I", stages.EXPLORE, _explorer(lab, 0), settings.explore_step),
+        ("III", stages.EXPERTS, _learner(lab, 0), settings.step),
     )
-    for phase, learner, step in starts:
-        moved = np.asarray(stages.trained(settings, [learner], step, SAMPLES)[1][0].first, float)
-        miss = float(np.max(np.abs(moved - looped(learner, SAMPLES, step))))
+    for phase, number, learner, step in starts:
+        moved = stages.trained(settings, _seeds(lab)[:1], [learner], step, SAMPLES, number).final.first[0]
+        miss = float(np.max(np.abs(np.asarray(moved, float) - looped(learner, SAMPLES, step))))
         worst = max(worst, miss)
         told.append(f"{miss:.1e} in Phase {phase}")
     return at_most(worst, 1e-10, detail=f"Largest difference of a weight after {SAMPLES} samples: {', '.join(told)}.")
