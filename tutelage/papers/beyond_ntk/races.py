@@ -40,7 +40,7 @@ class Warmup:
 
 
 @cache
-def warmup(dim: int, ratio: float, count: int, until: float) -> Warmup:
+def warmup(dim: int = 64, ratio: float = 2.0, count: int = 128, until: float = 192.0) -> Warmup:
     """`ratio` is the largest over the smallest teacher weight; `until` a time; `E w_i^2 = 1/d` at the start."""
     a = spaced(dim, ratio)
     times = _times(until)

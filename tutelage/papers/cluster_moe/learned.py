@@ -63,3 +63,8 @@ def best_of(overlap: xr.DataArray, problem: Clustered) -> xr.DataArray:
     """The largest |overlap| of an expert's neurons with each task, `w1 ... wg`."""
     best = abs(overlap.sel(row=list(problem.tasks))).max("unit").rename(row="task")
     return best.assign_attrs(long_name="largest |overlap| of an expert's neurons")
+
+
+def error_ratio(data: xr.Dataset) -> NDArray[np.float64]:
+    """The mixture's error over that of the vanilla network, (seed)."""
+    return (data["error"].sel(network="moe") / data["error"].sel(network="vanilla")).values

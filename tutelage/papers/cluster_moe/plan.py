@@ -28,8 +28,6 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import AbstractProblem, Clustered, Router, Start, Top1, Units, of_kind
 from tutelage.trajectory import Handover, Stage
 
-MEASURES = ("absolute", "squared")
-
 
 def plan(settings: ClusterMoeSettings, records: int) -> list[Stage]:
     """Exploration, router, experts (twice, the second time with a smaller step), second layer; then the rival."""
@@ -197,13 +195,8 @@ class SecondLayerStep(AbstractStep):
         data = stages.data(self.settings, seed, stages.LATE)
         learner = Learner(data, weights.units, weights.first, weights.theta, router)
         done = stages.read(self.settings, seed, learner)
-        numbers = [np.asarray(getattr(done.errors, name)) for name in MEASURES]
-        parts = [np.asarray(getattr(done.errors, f"{name}_by_cluster")) for name in MEASURES]
-        rest = (
-            done.errors.zero,
-            done.errors.idle,
-            np.linalg.norm(done.readout.outgoing),
-            effective_rank(learner.first),
-        )
-        found = [jnp.asarray(value, float) for value in (*numbers, *parts, *rest)]
+        names = ("absolute", "squared", "absolute_by_cluster", "squared_by_cluster", "zero", "idle")
+        numbers = [np.asarray(getattr(done.errors, name)) for name in names]
+        rest = np.linalg.norm(done.readout.outgoing), effective_rank(learner.first)
+        found = [jnp.asarray(value, float) for value in (*numbers, *rest)]
         return ReadExperts(weights.first, weights.units, weights.theta, *found)

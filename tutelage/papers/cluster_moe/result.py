@@ -160,11 +160,10 @@ def _best(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     two = two.assign_coords(time=settings.explore_samples + data["expert_time"].values)
     # At the boundary the record is that of the explorers; those who are drawn anew begin after it.
     both = xr.concat([one, two.isel(time=slice(1, None))], "time")
-    data = data.assign(best=both)
-    count, end = both.sizes["time"], float(both["time"].values[-1])
-    seeds = data.sizes["seed"]
+    end, seeds = float(both["time"].values[-1]), data.sizes["seed"]
     return data.assign(
-        recorded=("seed", np.full(seeds, count)),
+        best=both,
+        recorded=("seed", np.full(seeds, both.sizes["time"])),
         stop_time=("seed", np.full(seeds, end)),
     )
 

@@ -162,9 +162,11 @@ def flown(
     at: Numbers | None = None,
     **options: Any,
 ) -> Run:
-    """The flow of neurons to the last of the times `at`; to the `horizon`, noted in logarithmic time, if None."""
+    """The flow of neurons to the last of the times `at`; to a horizon, noted in logarithmic time, if None."""
     problem = settings.problem()
-    times = np.geomspace(1.0, horizon(settings), RECORDS) if at is None else at
+    # Typical neurons need `d^((k-2)/2)`, the most unlucky of a thousand 10^12 of these.
+    horizon = PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
+    times = np.geomspace(1.0, horizon, RECORDS) if at is None else at
     moves = NeuronFlow(float(times[-1]), RTOL, times=times, **options)
     return ended(run(problem, moves, start=neurons_at(problem, units, start, served)))
 
@@ -207,11 +209,6 @@ def begun(
     units, start = initial(problem, Experts(1, count, settings.kind, settings.bias), draw)
     oracle = ClusterOracle(problem)
     return oracle if served is None else oracle.served(jnp.asarray(served)), units.expert(0), start[0]
-
-
-def horizon(settings: ClusterMoeSettings) -> float:
-    """The time given to a race: typical neurons need `d^((k-2)/2)`, the most unlucky of a thousand 10^12 of these."""
-    return PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
 
 
 def destined(found: Race, cluster: int = 0, margin: float = 0.1) -> tuple[Flags, Flags]:

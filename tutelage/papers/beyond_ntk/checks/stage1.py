@@ -69,14 +69,10 @@ def order_two_decays(evidence: Evidence) -> Finding:
     )
 
 
-def _warm() -> races.Warmup:
-    return races.warmup(64, 2.0, 128, 192.0)
-
-
 def moments_stay(evidence: Evidence) -> Finding:
     seen = [path(*case)[1:] for case in _cases(evidence) if case[2] == 1]
-    seen.append((_warm().moments, _warm().weights))
-    seen.append((np.mean(_race(evidence).base ** 2, axis=1), _race(evidence).weights))
+    warm, run = races.warmup(), races.race(races.PLANS[evidence.size])
+    seen += [(warm.moments, warm.weights), (np.mean(run.base**2, axis=1), run.weights)]
     top = [float(np.max(q) * len(a) / (2 * warmup.spread(a))) for q, a in seen]
     low = [float(np.min(q) * len(a) * warmup.spread(a)) for q, a in seen]
     text = f"d q kappa is at least {min(low):.3f} and d q/(2 kappa) at most {max(top):.3f} in {len(seen)} runs; two of "
@@ -86,7 +82,7 @@ def moments_stay(evidence: Evidence) -> Finding:
 
 def _growth() -> tuple[Numbers, Numbers]:
     """`v_i(T_1)^2/v_i(0)^2` (neuron, d) in the population, and `a_i d`."""
-    run = _warm()
+    run = races.warmup()
     return run.base[-1] ** 2 / run.base[0] ** 2, run.weights * len(run.weights)
 
 
@@ -140,17 +136,13 @@ def cubic_law(evidence: Evidence) -> Finding:
     return all_of([at_most(scaled, 1.0, detail=text), at_most(abs(slope - 1), 0.15)])
 
 
-def _race(evidence: Evidence) -> races.Race:
-    return races.race(races.PLANS[evidence.size])
-
-
 def norms_stay(evidence: Evidence) -> Finding:
     rng, dim = evidence.random(14), 40
     a, v = warmup.spaced(dim, 2.0), rng.standard_normal((200, dim)) * rng.uniform(0.1, 3, (200, 1))
     unit = v / np.linalg.norm(v, axis=1, keepdims=True)
     series = directions.signal_power(v, a)
     gap = np.abs(np.sum(v**2 * directions.signal(unit, a), axis=1) / series - 1)
-    run = _race(evidence)
+    run = races.race(races.PLANS[evidence.size])
     square = np.sum(run.neurons**2, axis=2)
     text = f"(A.33) holds to {gap.max():.0e} for 200 neurons. The smallest |v|^2 of {square.shape[1]} neurons to time "
     text += f"{run.times[-1]:.0f} is {square.min():.3f}; at the start it is {square[0].min():.3f}."

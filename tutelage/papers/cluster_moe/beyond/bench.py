@@ -60,16 +60,14 @@ class Bench:
         self.test = _batch(settings, seed, stages.TEST, settings.test_samples, units, first, learner.theta)
         self.scale = np.linalg.norm(np.asarray(learner.theta), axis=1)
 
-    def features(self, router: Router) -> Numbers:
-        """What active experts say about the samples of Phase IV, (sample, expert, unit); zero for the others."""
-        return self.fitted.said * _active(router, self.fitted)[..., None]
-
     def tried(self, router: Router, sets: Sequence[Sequence[int]] | None = None) -> Tried:
         """The ridge fitted again with this router, for each set of experts; with all of them if none is given."""
         sets = [range(self.shape[0])] if sets is None else sets
         if any(not len(each) for each in sets):
             raise BadInput("Bench: a set of experts is empty, but at least one expert was expected.")
-        features = self.features(router).reshape(len(self.fitted.labels), -1)
+        # What active experts say about the samples of Phase IV; zero for the others.
+        said = self.fitted.said * _active(router, self.fitted)[..., None]
+        features = said.reshape(len(said), -1)
         gram, right = features.T @ features, features.T @ self.fitted.labels
         found = np.zeros((len(right), len(sets)))
         for column, each in enumerate(sets):

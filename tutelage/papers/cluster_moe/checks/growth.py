@@ -43,14 +43,10 @@ def printed_bound_holds(evidence: Evidence) -> Finding:
     return at_most(low, 0.0, detail=text)
 
 
-def _passages(evidence: Evidence) -> tuple[Numbers, list[passages.Passage]]:
+def _passages(evidence: Evidence) -> list[Numbers]:
+    """Dimensions, times of all neurons to both levels, (dim, neuron), and those foretold (dim)."""
     dims = passages.DIMS[evidence.size]
-    return np.array(dims, float), [passages.passage(dim) for dim in dims]
-
-
-def _all(found: list[passages.Passage], name: str) -> Numbers:
-    """The times of all neurons, (dim, neuron)."""
-    return np.array([getattr(each, name) for each in found])
+    return [np.array(dims, float), *map(np.array, zip(*(passages.passage(dim) for dim in dims), strict=True))]
 
 
 def _middle(values: Numbers) -> Numbers:
@@ -59,8 +55,7 @@ def _middle(values: Numbers) -> Numbers:
 
 
 def hitting_exponent(evidence: Evidence) -> Finding:
-    dims, found = _passages(evidence)
-    weak, told = _all(found, "weak"), np.array([each.foretold_weak for each in found])
+    dims, weak, _, told, _ = _passages(evidence)
     times = _middle(weak)
     if not np.all(np.isfinite(times)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the level in time.")
@@ -74,12 +69,11 @@ def hitting_exponent(evidence: Evidence) -> Finding:
 
 
 def later_is_quicker(evidence: Evidence) -> Finding:
-    dims, found = _passages(evidence)
-    weak, strong = _all(found, "weak"), _all(found, "strong")
+    dims, weak, strong, told_weak, told_strong = _passages(evidence)
     ratio = _later_over_first(strong, weak)
     if not np.all(np.isfinite(ratio)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the levels in time.")
-    told = [(each.foretold_strong - each.foretold_weak) / each.foretold_weak for each in found]
+    told = (told_strong - told_weak) / told_weak
     slope = lines.exponent_over_seeds(
         dims, lambda chosen: _later_over_first(strong[:, chosen], weak[:, chosen]), weak.shape[1]
     )

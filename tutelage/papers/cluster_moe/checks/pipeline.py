@@ -26,7 +26,7 @@ from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.explored import WEAK
-from tutelage.papers.cluster_moe.learned import RECOVERED, grown, tasks
+from tutelage.papers.cluster_moe.learned import RECOVERED, error_ratio, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import coefficients
 from tutelage.problem import Units
@@ -176,12 +176,8 @@ def vanilla_does_not(lab: Lab) -> Finding:
 # Phase IV: Theorem 4.6.
 
 
-def _ratio(lab: Lab) -> NDArray[np.float64]:
-    return (lab.data["error"].sel(network="moe") / lab.data["error"].sel(network="vanilla")).values
-
-
 def half_the_error(lab: Lab) -> Finding:
-    ratio, error = _ratio(lab), lab.data["error"].mean("seed")
+    ratio, error = error_ratio(lab.data), lab.data["error"].mean("seed")
     interval = mean_interval(ratio)
     text = f"Mean absolute errors {float(error.sel(network='moe')):.3f} and {float(error.sel(network='vanilla')):.3f}, "
     text += f"{float(lab.data['zero'].mean()):.3f} if zero is predicted; ratios {', '.join(f'{r:.3f}' for r in ratio)}."
@@ -190,7 +186,7 @@ def half_the_error(lab: Lab) -> Finding:
 
 
 def half_on_average(lab: Lab) -> Finding:
-    ratio = _ratio(lab)
+    ratio = error_ratio(lab.data)
     interval = mean_interval(ratio)
     verdict = Verdict.HOLDS if interval.high < 0.5 else Verdict.FAILS if interval.low > 0.5 else Verdict.NOT_REACHED
     text = (

@@ -171,12 +171,11 @@ def others_shrink(evidence: Evidence) -> Finding:
 
 # Definition C.18 and Lemma C.21.
 
-_ALONE = (1.0, 0.0)  # an expert that is sent the first cluster only
-
 
 def _alone(evidence: Evidence, **changes: Any) -> Race:
+    """An expert that is sent the first cluster only."""
     dim = 10**4 if evidence.full else 10**3
-    return race(example(dim, exponent=4, **PROTECTED | changes), served=_ALONE)
+    return race(example(dim, exponent=4, **PROTECTED | changes), served=(1.0, 0.0))
 
 
 def _reached(ran: Race, members: np.ndarray, row: int) -> float:

@@ -6,14 +6,9 @@ import xarray as xr
 from tutelage.analysis import Panel, Sheet
 from tutelage.papers.cluster_moe.figures.specialisation import cells, task_names
 from tutelage.papers.cluster_moe.learned import RECOVERED, sharpest, tasks
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
-
-
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Overlaps of two experts of the default laboratory."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
+from tutelage.papers.paper import Figure
 
 
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings, seed: int = 0) -> xr.Dataset:
@@ -80,4 +75,4 @@ def recovering(dataset: xr.Dataset) -> Panel:
     return Panel("Neurons that recover a task", "expert $m$", "task", fields=(table,))
 
 
-FIGURE = Figure("fig2", "Figure 2: what experts recover", compute, sheet)
+FIGURE = Figure("fig2", "Figure 2: what experts recover", of_laboratory(read_off), sheet)

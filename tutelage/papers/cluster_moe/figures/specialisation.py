@@ -8,20 +8,15 @@ import xarray as xr
 from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.learned import cosines, exceeding
 from tutelage.papers.cluster_moe.result import SHARP
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 TASKS = {"w1": "$w_1^*$", "w2": "$w_2^*$", "wg": "$w_g^*$"}
 
 
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Counts of Figure 1(a), cosines and probabilities of Figure 1(b), of the default laboratory."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
-
-
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
-    """The same from any run."""
+    """Counts of Figure 1(a), cosines and probabilities of Figure 1(b)."""
     found = {
         "count": exceeding(data, settings.exponent).rename(row="task"),
         "cosine": cosines(data, settings.problem()),
@@ -158,6 +153,6 @@ def _means(dataset: xr.Dataset) -> tuple[str, ...]:
 
 
 FIGURES = (
-    Figure("fig1a", "Figure 1(a): experts after exploration", compute, explored),
-    Figure("fig1b", "Figure 1(b): the router after one step", compute, routing),
+    Figure("fig1a", "Figure 1(a): experts after exploration", of_laboratory(read_off), explored),
+    Figure("fig1b", "Figure 1(b): the router after one step", of_laboratory(read_off), routing),
 )
