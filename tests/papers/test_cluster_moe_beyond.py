@@ -38,8 +38,11 @@ SETTINGS = ClusterMoeSettings(**TINY)
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    """The quick laboratory is a tiny one."""
+    """The quick laboratory is a tiny one, and nothing made of it is kept."""
     monkeypatch.setattr(runs, "SMALL", runs.SMALL | TINY)
+    exploring.scratch.cache_clear()
+    yield
+    exploring.scratch.cache_clear()
 
 
 @pytest.fixture(scope="module")

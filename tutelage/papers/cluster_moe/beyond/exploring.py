@@ -1,6 +1,7 @@
 """Exploration with a record of all weights, so that Phase II may be tried at any time of it."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import xarray as xr
@@ -22,6 +23,7 @@ FIRST = 1 / 60
 """The first record, as a part of the samples."""
 
 
+@cache
 def scratch(size: Size) -> xr.Dataset:
     """Phase I of the default laboratory, and at every record Phase II, were it done then (`tried`)."""
     settings = configured("lab_b", size, average_ties=False)
