@@ -116,9 +116,10 @@ def test_moments_by_enumeration_and_as_printed_polynomials():
 def test_order_losses_by_enumeration_and_their_slopes(order):
     base, masses, a = base_population(2)
     whole, spread = everyone(base, masses, orbits.full_group(5))
-    np.testing.assert_allclose(
-        powers.order_loss(base, masses, a, order), field.order_loss(whole, spread, a, order), atol=1e-14
-    )
+    norm = jnp.linalg.norm(whole, axis=1)
+    unit, signed = jnp.concatenate([whole / norm[:, None], jnp.eye(5)]), jnp.concatenate([spread * norm**2, -a])
+    tensor = signed @ (unit @ unit.T) ** order @ signed
+    np.testing.assert_allclose(powers.order_loss(base, masses, a, order), tensor, atol=1e-14)
     slope = jax.grad(lambda now: coefficient(order) * powers.order_loss(now, masses, a, order))(base)
     np.testing.assert_allclose(masses[:, None] * powers.order_field(base, base, masses, a, order), slope, atol=1e-14)
 

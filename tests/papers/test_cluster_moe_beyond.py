@@ -40,13 +40,9 @@ SETTINGS = ClusterMoeSettings(**TINY)
 def tiny(monkeypatch):
     """The quick laboratory is a tiny one, and nothing made of it is kept."""
     monkeypatch.setattr(runs, "SMALL", runs.SMALL | TINY)
-    made = (exploring.scratch, upcycling.copied, upcycling.continued, upcycling._dense)
-    made += (pruning.pruned, adapting.adapted, many_clusters.flown, many_clusters.learned)
-    for each in made:
-        each.cache_clear()
+    exploring.scratch.cache_clear()
     yield
-    for each in made:
-        each.cache_clear()
+    exploring.scratch.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +212,8 @@ def test_upcycling_counts_the_samples_of_the_dense_network(monkeypatch):
 def test_threshold_zero_mixes_clusters_and_the_highest_score_does_not(monkeypatch):
     monkeypatch.setattr(many_clusters, "COUNTS", (2, 3))
     monkeypatch.setitem(many_clusters.SEEDS, "quick", 2)
-    monkeypatch.setattr(many_clusters, "PIPE", many_clusters.Pipe(3, 8, 2, 20_000, 9000, 9000, 4, 1000, 1000))
+    sizes = (3, 8, 2, 20_000, 9000, 9000, 4, 1000, 1000)
+    monkeypatch.setattr(many_clusters, "PIPE", dict(zip(many_clusters.PIPE, sizes, strict=True)))
     flown = clusters.compute(SETTINGS, "quick")
     shown(clusters.FIGURE, flown)
     both = clusters.with_sgd(flown, many_clusters.learned())

@@ -16,6 +16,7 @@ from tutelage.papers.cluster_moe.figures import hitting, stationary
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.activations import activation
 from tutelage.problem.units import Experts, Units
+from tutelage.store.store import some_store
 
 CLAIMS = {claim.id: claim for claim in growth.CLAIMS}
 SETTINGS = ClusterMoeSettings()
@@ -61,7 +62,12 @@ def test_professionals():
 
 
 def test_claims_and_figures_at_small_sizes(monkeypatch):
-    """One small run for claims and figures, then errors planted in what they read."""
+    """One small run for claims and figures, kept for all of them; then errors planted in what they read."""
+    with some_store():
+        small_claims_and_figures(monkeypatch)
+
+
+def small_claims_and_figures(monkeypatch):
     monkeypatch.setitem(passages.DIMS, "quick", (32, 64))
     monkeypatch.setitem(passages.STEPS, "quick", (1.0,))
     monkeypatch.setattr(passages, "CASES", passages.CASES[1:])
@@ -141,6 +147,6 @@ def test_race_claims(monkeypatch):
 def test_chain_tells_who_wins(monkeypatch):
     """A short walk with large steps: the hits decide, neuron by neuron and task by task."""
     monkeypatch.setattr(passages, "EXPLORE_STEP", 1e-3)
-    won = passages.won.__wrapped__(6, 40_000)
+    won = passages.won(6, 40_000)
     assert won.lost < 6 and won.lost + len(won.seen.cluster) == 6
     assert set(won.seen.cluster) <= {0, 1} and set(won.seen.neuron) <= {0, 1, 2, 3}

@@ -17,7 +17,6 @@ from tutelage.papers.cluster_moe import (
     certificate,
     explored,
     learned,
-    plan,
     presets,
     result,
     runs,
@@ -45,11 +44,6 @@ QUICK, FULL = Evidence(), Evidence(size="full")
 def finished():
     """The run, without a store."""
     return RECIPE.run(TINY, seeds=SEEDS, record=8)
-
-
-@pytest.fixture(scope="module")
-def found(finished):
-    return plan.found(finished, TINY)
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +75,9 @@ def ideal(tiny):
 def planted(monkeypatch, tiny):
     """Claims look at the ideal Dataset, after a change."""
     data = ideal(tiny)
-    checks._lab.cache_clear()
     monkeypatch.setattr(runs, "laboratory", lambda name, size: data)
     monkeypatch.setattr(runs, "configured", lambda name, size: TINY)
-    yield data
-    checks._lab.cache_clear()
+    return data
 
 
 def verdict(id, evidence=QUICK):
@@ -189,8 +181,10 @@ def test_changes_of_sign_are_seen(planted):
 
 @pytest.fixture
 def wrong_step(monkeypatch):
-    real = stages.rule
-    monkeypatch.setattr(stages, "rule", lambda settings, step, width: real(settings, 1.001 * step, width))
+    real = stages.Spherical
+    monkeypatch.setattr(
+        stages, "Spherical", lambda samples, step, *given, **more: real(samples, 1.001 * step, *given, **more)
+    )
 
 
 def test_a_wrong_step_is_seen(planted, wrong_step):
@@ -386,12 +380,12 @@ def fewer(monkeypatch):
     monkeypatch.setattr(certificate, "SAMPLES", checks.SAMPLES)  # programs for that many are compiled already
 
 
-def test_a_run_is_certified(found, fewer):
-    made = certificate.certify(TINY, SEEDS, found)
+def test_a_run_is_certified(tiny, fewer):
+    made = certificate.certify(TINY, tiny)
     assert made.ok and len(made.rows) == 3
 
 
-def test_a_wrong_step_is_not_certified(found, fewer, wrong_step):
-    made = certificate.certify(TINY, SEEDS, found)
+def test_a_wrong_step_is_not_certified(tiny, fewer, wrong_step):
+    made = certificate.certify(TINY, tiny)
     assert not made.ok
     assert [row.agrees for row in made.rows] == [False, False, True]

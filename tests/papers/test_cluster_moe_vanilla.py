@@ -1,4 +1,4 @@
-"""The population side of `cluster_moe` without a router: races, assumptions, figures; and its claims.
+"""The population side of `cluster_moe` without a router: races, protected cases, figures; and its claims.
 
 Every claim is seen to change its verdict on a planted error. All races here have 800 neurons and few kinds of problem,
 so that four programs are compiled in all.
@@ -24,6 +24,7 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import Escapes, begun, example, race
 from tutelage.present.figures import draw
 from tutelage.problem.units import Units
+from tutelage.store.store import Store
 
 QUICK = Evidence()
 FIELD = eqx.filter_jit(ClusterOracle.field)
@@ -35,9 +36,13 @@ FAILING = {"CM-ALPHA:printed", "CM-11:relu", "CM-20:printed", "CM-24:relu"}
 @pytest.fixture(autouse=True)
 def two_dimensions(monkeypatch):
     monkeypatch.setitem(vanilla.DIMS, "quick", (10**2, 10**4))
-    vanilla.escapes.cache_clear()
-    yield
-    vanilla.escapes.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shared_runs(tmp_path_factory):
+    """Races are kept for all tests here."""
+    with Store(tmp_path_factory.mktemp("races")).in_use():
+        yield
 
 
 # Claims.
@@ -220,11 +225,13 @@ def test_learnable_tasks_are_those_with_a_positive_product():
     np.testing.assert_allclose(slope, law, rtol=0, atol=3 * np.max(start**2) * np.abs(law).max())
 
 
-def test_the_predicted_exponent():
-    assert vanilla.predicted_exponent(1, 6) == -1 / 8 and vanilla.predicted_exponent(3, 6) == -3 / 8
+@pytest.mark.parametrize(("learnable", "exponent"), [(1, -1 / 8), (3, -3 / 8)])
+def test_the_predicted_exponent(learnable, exponent):
+    none = np.zeros(1, int)
+    assert Escapes((10**2,), none, 800, learnable, 6, none).predicted == exponent
 
 
-# Assumptions.
+# Protected cases.
 
 
 @pytest.mark.parametrize(
@@ -253,58 +260,6 @@ def test_protected_cases_are_those_without_a_force(changes, case):
     assert (drive < 1e-13) == (case is not Protection.NONE)
 
 
-def broken(records):
-    return {each.name: each.violation for each in records if not each.holds}
-
-
-def test_teacher_assumptions_measure_their_violation():
-    assert not broken(assumptions.teacher_assumptions(ClusterMoeSettings()))
-    found = broken(
-        assumptions.teacher_assumptions(
-            ClusterMoeSettings(
-                local=({3: 0.5, 5: 1.0}, {3: 1.0}),
-                shared={3: 1.0},
-                interference=(1.0, -0.5),
-                cluster_weights=(1.0, 3.0),
-            )
-        )
-    )
-    assert found == pytest.approx(
-        {
-            "3.2 equal clusters": 0.5,
-            "3.2 balance": 0.5,
-            "3.2 even exponent": 1,
-            "3.2 equal lowest coefficients": 0.5,
-            "3.2 unit variance": 0.25,
-        }
-    )
-    low = ClusterMoeSettings(local=({2: 1.0}, {2: -1.0}), shared={2: 1.0})
-    assert broken(assumptions.teacher_assumptions(low)) == {"3.2 exponent": 1.0}
-
-
-def test_activation_assumptions_and_signs():
-    found = broken(assumptions.assumptions(ClusterMoeSettings()))
-    assert set(found) == {"3.4 coefficients", "3.4 signs"} and 0.01 < found["3.4 signs"] < 0.2
-    steady = example(100, exponent=4, **vanilla.PROTECTED)
-    assert not broken(assumptions.activation_assumptions(steady, 800))
-    # a = +-1 and one order: each task suits half of the neurons; 800 signs are within 4 standard deviations of that.
-    shares = [1 - each.violation for each in assumptions.sign_conditions(steady, 800)]
-    assert len(shares) == 4 and np.abs(np.array(shares) - 0.5).max() < 4 * 0.5 / 800**0.5
-    assert shares[0] + shares[2] == pytest.approx(1.0)
-
-
-def test_directions_that_are_not_orthogonal_are_measured(monkeypatch):
-    settings = ClusterMoeSettings()
-    problem = settings.problem()
-    rows = np.array([[1.0, 0, 0, 0.2], [0.9, 1, 0, 0], [0, 0, 1, 0]])
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    skew = eqx.tree_at(lambda each: each.teacher.directions, problem, rows)
-    monkeypatch.setattr(ClusterMoeSettings, "problem", lambda self: skew)
-    found = broken(assumptions.direction_assumptions(settings))
-    assert found["3.3 tasks"] == pytest.approx(rows[0] @ rows[1] * 30**0.5)
-    assert found["3.3 means"] == pytest.approx(rows[0, 3])
-
-
 # Figures.
 
 
@@ -331,9 +286,9 @@ def test_protected_figure(monkeypatch):
     draw(protected.sheet(dataset))
 
 
-def test_a_race_that_is_cut_short_is_refused(monkeypatch):
+def test_a_race_that_is_cut_short_is_refused(monkeypatch, tmp_path):
     settings = example(10**2)
     _, units, start = begun(settings, 800)
     monkeypatch.setattr("tutelage.dynamics.neuron_flow.LIMIT", 3)
-    with pytest.raises(BadInput, match="3 steps"):
+    with Store(tmp_path).in_use(), pytest.raises(BadInput, match="3 steps"):
         vanilla.flown(settings, units, start)

@@ -12,13 +12,5 @@ from tutelage.papers.beyond_ntk.checks import (
     width,
 )
 
-CLAIMS: tuple[Claim, ...] = (
-    formulas.CLAIMS
-    + symmetry.CLAIMS
-    + stage1.CLAIMS
-    + stage2.CLAIMS
-    + width.CLAIMS
-    + kernels.CLAIMS
-    + training.CLAIMS
-    + experiments.CLAIMS
-)
+_THEMES = (formulas, symmetry, stage1, stage2, width, kernels, training, experiments)
+CLAIMS: tuple[Claim, ...] = tuple(claim for theme in _THEMES for claim in theme.CLAIMS)

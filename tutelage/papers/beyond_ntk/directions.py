@@ -16,17 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 
 from tutelage import BadInput
-from tutelage.analysis import isotropic
-from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, kernel, kernel_from_four
+from tutelage.papers.beyond_ntk.constants import C0, gradient_rates, kernel_from_four
 from tutelage.problem import Numbers
 
 PACE = 1 / 32
 """Growth of a coordinate in one step of the Runge-Kutta scheme; hitting times are then right to 1e-7 of themselves."""
-RTOL, ATOL = 1e-10, 1e-12
-"""Of scipy's solver where norms are followed too; it is explicit: all rates are of order a, none is stiff."""
 LEVEL = 0.5  # of vbar_i^2: only one coordinate can be above it
 RATE4 = gradient_rates(4)[0]
 """`B_{1,4} = 2/(3 pi)`."""
@@ -129,28 +125,6 @@ def _crossing(
         below = np.abs(value) < level
         low, high = np.where(below, u, low), np.where(below, high, u)
     return span * high
-
-
-def norm_rate(directions: ArrayLike, weights: ArrayLike, mass: float = 1.0) -> Numbers:
-    """`d log|v|/dt` of unit rows (n, d) in an isotropic bulk with `E|w|^2 = mass`."""
-    v = np.asarray(directions, float)
-    return 4 * (np.asarray(kernel(v)) @ np.asarray(weights, float) - mass * isotropic(v.shape[-1]))
-
-
-def neurons(start: ArrayLike, weights: ArrayLike, times: ArrayLike, mass: float = 1.0) -> Numbers:
-    """Whole neurons (time, n, d), direction and norm, in an isotropic bulk that stays as it is."""
-    v, times = np.atleast_2d(np.asarray(start, float)), np.asarray(times, float)
-    norm = np.linalg.norm(v, axis=1, keepdims=True)
-    state = np.hstack([v / norm, np.log(norm)])
-
-    def change(_: float, flat: Numbers) -> Numbers:
-        unit = flat.reshape(state.shape)[:, :-1]
-        return np.hstack([velocity(unit, weights), norm_rate(unit, weights, mass)[:, None]]).ravel()
-
-    span = (0.0, float(times[-1]))
-    found = solve_ivp(change, span, state.ravel(), "DOP853", times, rtol=RTOL, atol=ATOL)
-    path = found.y.T.reshape(len(times), *state.shape)
-    return path[..., :-1] * np.exp(path[..., -1:])
 
 
 def blow_up_time(square: ArrayLike, weight: ArrayLike) -> Numbers:

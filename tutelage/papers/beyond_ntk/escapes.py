@@ -27,11 +27,6 @@ WIDTHS: dict[Size, tuple[int, tuple[int, ...]]] = {"quick": (10, (10, 40)), "ful
 SEEDS = 3
 
 
-def horizon(dim: int) -> float:
-    """A time after which the plateau is over, with a start `N(0, I/d)` and the population gradient."""
-    return HORIZON * scale(dim)
-
-
 def scale(dim: int) -> float:
     """`d^2/log d`, the order of the length of Stage 1 in Algorithm 1."""
     return dim**2 / math.log(dim)
@@ -39,7 +34,7 @@ def scale(dim: int) -> float:
 
 def plateau_run(dim: int, width: int, seeds: int) -> xr.Dataset:
     """Population descent with uniform weights until the plateau is over, which takes longer for narrow networks."""
-    until = horizon(dim) * (1 if width >= 2 * dim else 2)
+    until = HORIZON * scale(dim) * (1 if width >= 2 * dim else 2)
     return traces(BeyondNtkSettings(dim=dim, width=width, until=until), seeds, RECORDS)
 
 

@@ -162,16 +162,6 @@ def loss(
     return C0 * jnp.sum(signed) ** 2 + jnp.sum(first**2) + C2 * jnp.sum(second**2) + high
 
 
-def order_loss(
-    particles: Vectors, masses: PerRow, teacher_weights: PerRow, order: int, teachers: Vectors | None = None
-) -> Float[Array, ""]:
-    """`|T_k|^2` of one even order for units |z|; `L` is the sum of `c_k |T_k|^2`."""
-    w, axes = rows(particles), rows(_teachers(particles, teacher_weights, teachers))
-    unit = jnp.concatenate([w.unit, axes.unit])
-    signed = jnp.concatenate([masses * w.norm**2, -teacher_weights])
-    return signed @ (unit @ unit.T) ** order @ signed
-
-
 def _teachers(particles: Vectors, weights: PerRow, teachers: Vectors | None) -> Vectors:
     """The teacher's rows: given, or the first axes."""
     dim, count = particles.shape[-1], jnp.shape(weights)[0]

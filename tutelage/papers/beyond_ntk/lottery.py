@@ -26,35 +26,16 @@ FATES = ("its own", "another", "none")
 """What a neuron won: the coordinate that was largest at the start, another one, or none."""
 
 
-class Typical(NamedTuple):
-    """The four conditions of Definition A.1, for each neuron."""
-
-    entries: Truth
-    """The largest entry is at most `log(d)^1.5/sqrt d`."""
-    norm: Truth
-    """`|w|^2` is within `log(d)/sqrt d` of 1."""
-    weighted: Truth
-    """So is `sum_i a_i d w_i^2`."""
-    few: Truth
-    """At most `1 + log d` coordinates have `w_i^2 >= log(d)/d`; the paper's `log^0.01 d` is 1 for every d there is."""
-
-    @property
-    def all(self) -> Truth:
-        """Whether the neuron is in S_g."""
-        return np.logical_and.reduce(self)
-
-
-def typical(start: ArrayLike, weights: ArrayLike) -> Typical:
-    """The conditions of S_g (Definition A.1) on starts (n, d)."""
+def typical(start: ArrayLike, weights: ArrayLike) -> Truth:
+    """Which starts (n, d) are in S_g (Definition A.1)."""
     square, a = np.atleast_2d(np.asarray(start, float)) ** 2, np.asarray(weights, float)
     dim = len(a)
     log = math.log(dim)
-    return Typical(
-        square.max(1) <= log**3 / dim,
-        np.abs(square.sum(1) - 1) <= log / math.sqrt(dim),
-        np.abs(square @ a * dim - 1) <= log / math.sqrt(dim),
-        np.sum(square >= log / dim, axis=1) <= 1 + log,
-    )
+    near = log / math.sqrt(dim)
+    # At most `1 + log d` coordinates may have `w_i^2 >= log(d)/d`; the paper's `log^0.01 d` is 1 for every d there is.
+    few = np.sum(square >= log / dim, axis=1) <= 1 + log
+    inside = (np.abs(square.sum(1) - 1) <= near) & (np.abs(square @ a * dim - 1) <= near)
+    return (square.max(1) <= log**3 / dim) & inside & few
 
 
 class Bars(NamedTuple):

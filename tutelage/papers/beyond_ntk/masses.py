@@ -121,25 +121,10 @@ def tau(masses: Masses, weights: ArrayLike) -> Numbers:
     return RATE1 * (a - masses.total) + RATE2 * masses.gamma / masses.total * (a - masses.gamma)
 
 
-class Potential(NamedTuple):
-    """The parts of Lemma A.6's potential, each weighted as in `Phi`."""
-
-    tau_plus: Numbers
-    tau_minus: Numbers
-    zero_plus: Numbers
-    zero_minus: Numbers
-    dense: Numbers
-
-    @property
-    def value(self) -> Numbers:
-        """`Phi`, the largest of them."""
-        return np.max(np.stack(self), axis=0)
-
-
 def potential(
     masses: Masses, weights: ArrayLike, *, share: float = 4.0, lead: float = 1.1, net: bool = False
-) -> Potential:
-    """`Phi` of masses (..., d): `share` is the paper's C, `lead` its `1 + 1/poly(kappa)`.
+) -> Numbers:
+    """`Phi` of Lemma A.6 for masses (..., d): `share` is the paper's C, `lead` its `1 + 1/poly(kappa)`.
 
     The paper adds up excess and lack apart, `Delta_+ = b_0 sum [beta_i + gamma_i - a_i]^+`. They cancel in the rates,
     which only have the sum of both; `net` puts the positive and the negative part of that sum in their place.
@@ -148,13 +133,14 @@ def potential(
     each, over = tau(masses, a), masses.total - a
     if net:
         over = over.sum(-1, keepdims=True)
-    return Potential(
+    parts = (
         np.maximum(np.max(-each, axis=-1), 0.0),
         np.maximum(np.max(each, axis=-1), 0.0),
         lead * B0 * np.sum(np.maximum(over, 0.0), axis=-1),
         lead * B0 * np.sum(np.maximum(-over, 0.0), axis=-1),
         np.max(masses.beta, axis=-1) / share,
     )
+    return np.max(np.stack(parts), axis=0)
 
 
 def loss(masses: Masses, weights: ArrayLike) -> Numbers:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+from scipy.linalg import hadamard
 from scipy.stats import norm, qmc
 
 from tutelage import BadInput
@@ -53,25 +54,11 @@ def hadamard_group(dim: int) -> Signs:
 
     ```
     """
-    # Distinct columns (1, x): any three are independent over GF(2).
-    return _code(np.vstack([np.ones(dim, int), _digits(np.arange(dim), _bits(dim))]))
-
-
-def _bits(dim: int) -> int:
-    """k with 2^k >= d."""
     if not 2 <= dim <= _LARGEST:
         raise BadInput(f"A group of signs was asked for d = {dim}; take d from 2 to {_LARGEST}.")
-    return (dim - 1).bit_length()
-
-
-def _digits(numbers: NDArray[np.integer], bits: int) -> NDArray[np.integer]:
-    return numbers[None, :] >> np.arange(bits)[:, None] & 1
-
-
-def _code(generator: NDArray[np.integer]) -> Signs:
-    """All sums of rows of a binary matrix, as signs; the identity first."""
-    words = _digits(np.arange(2 ** len(generator)), len(generator)).T @ generator
-    return 1.0 - 2.0 * (words % 2)
+    # Distinct columns (1, x): any three are independent over GF(2).
+    rows = hadamard(2 ** (dim - 1).bit_length(), float)[:, :dim]
+    return np.stack([rows, -rows], axis=1).reshape(-1, dim)
 
 
 def halves(signs: Signs) -> Signs:

@@ -51,6 +51,7 @@ def sign_moments(w: Vectors, v: Vectors, order: int) -> tuple[Pairs, ...]:
     return tuple(found)
 
 
+@partial(jax.jit, static_argnames="order")
 def order_field(v: Vectors, base: Vectors, masses: PerRow, teacher_weights: PerRow, order: int) -> Vectors:
     """One order of `G(v; P)`, where P is the base population with all signs of all coordinates made equally likely.
 
@@ -64,11 +65,6 @@ def order_field(v: Vectors, base: Vectors, masses: PerRow, teacher_weights: PerR
     ```
     """
     _checked(order)
-    return _order_field(v, base, masses, teacher_weights, order)
-
-
-@partial(jax.jit, static_argnames="order")
-def _order_field(v, base, masses, teacher_weights, order):
     a, w = _axes(teacher_weights, v), rows(base)
     weights = masses * w.norm**2
     if order == 0:
@@ -85,14 +81,10 @@ def _order_field(v, base, masses, teacher_weights, order):
     return along * force - radial * jnp.sum(force * x.unit, axis=1, keepdims=True) * x.unit
 
 
+@partial(jax.jit, static_argnames="order")
 def order_loss(base: Vectors, masses: PerRow, teacher_weights: PerRow, order: int) -> Float[Array, ""]:
     """`|T_k|^2` of the symmetrised population; `L` is the sum of `c_k |T_k|^2`."""
     _checked(order)
-    return _order_loss(base, masses, teacher_weights, order)
-
-
-@partial(jax.jit, static_argnames="order")
-def _order_loss(base, masses, teacher_weights, order):
     a, w = _axes(teacher_weights, base), rows(base)
     weights = masses * w.norm**2
     if order == 0:

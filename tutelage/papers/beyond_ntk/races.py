@@ -40,7 +40,7 @@ class Warmup:
 
 
 @cache
-def warmup(dim: int, ratio: float, count: int, until: float) -> Warmup:
+def warmup(dim: int = 64, ratio: float = 2.0, count: int = 128, until: float = 192.0) -> Warmup:
     """`ratio` is the largest over the smallest teacher weight; `until` a time; `E w_i^2 = 1/d` at the start."""
     a = spaced(dim, ratio)
     times = _times(until)
@@ -150,7 +150,7 @@ COUNTS: dict[Size, int] = {"quick": 6000, "full": 20000}
 def kinds(start: Numbers, plan: Plan) -> NDArray[np.int64]:
     """The kinds of starts (n, d), in `lottery.KINDS`."""
     bars = lottery.bars(plan.weights, plan.horizon * plan.dim**2)
-    return lottery.tickets(start, bars, lottery.typical(start, plan.weights).all).kind
+    return lottery.tickets(start, bars, lottery.typical(start, plan.weights)).kind
 
 
 @cache
@@ -158,7 +158,7 @@ def by_direction_equation(dim: int, count: int) -> tuple[Numbers, NDArray[np.int
     """Gaussian starts in S_g, their kinds, and what they win by the direction equation, to the end of the plan."""
     plan, a = Plan(dim=dim), np.full(dim, 1 / dim)
     start = np.random.default_rng([2026, 15, dim]).standard_normal((count, dim)) / np.sqrt(dim)
-    start = start[lottery.typical(start, a).all]
+    start = start[lottery.typical(start, a)]
     return start, kinds(start, plan), hits(start, a, plan.end * dim**2)
 
 

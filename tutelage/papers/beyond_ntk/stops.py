@@ -27,17 +27,11 @@ class Plan(NamedTuple):
 PLANS: dict[Size, Plan] = {"quick": Plan(10, 40, 90.0, 240.0, 3), "full": Plan(30, 100, 600.0, 4000.0, 1)}
 
 
-def settings(plan: Plan, way: str) -> BeyondNtkSettings:
-    """The run of one way to truncate."""
-    common = {"dim": plan.dim, "width": plan.width, "until": plan.until}
-    if way == STAGES:
-        return BeyondNtkSettings(**common, truncate=(LOW, HIGH), stage=plan.stage)
-    return BeyondNtkSettings(**common, truncate=(LOW,) if way == EVER else ())
-
-
 def truncated_run(plan: Plan, way: str) -> xr.Dataset:
     """Population descent with uniform weights."""
-    return traces(settings(plan, way), plan.seeds, tails.RECORDS)
+    caps, stage = {NONE: ((), None), STAGES: ((LOW, HIGH), plan.stage), EVER: ((LOW,), None)}[way]
+    settings = BeyondNtkSettings(dim=plan.dim, width=plan.width, until=plan.until, truncate=caps, stage=stage)
+    return traces(settings, plan.seeds, tails.RECORDS)
 
 
 def standing(dataset: xr.Dataset, plan: Plan) -> xr.DataArray:

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from tutelage.papers.beyond_ntk.late import slope
 from tutelage.papers.beyond_ntk.runs import traces
@@ -30,20 +29,14 @@ BEGIN = 1e-5
 PLANS: dict[Size, Plan] = {"quick": Plan(10, (10, 40), 260.0, 3), "full": Plan(30, (30, 40, 60, 100), 4000.0, 1)}
 
 
-def settings(plan: Plan, width: int) -> BeyondNtkSettings:
-    """The run of one width."""
-    return BeyondNtkSettings(dim=plan.dim, width=width, until=plan.until)
-
-
-def tail_run(plan: Plan, width: int) -> xr.Dataset:
-    """Population descent with uniform weights, far beyond the plateau."""
-    return traces(settings(plan, width), plan.seeds, RECORDS)
-
-
 def losses(plan: Plan, width: int) -> tuple[Numbers, Numbers]:
-    """Times above 0, and the median over seeds of L at them, as far as it is above rounding."""
+    """Times above 0, and the median over seeds of L at them, as far as it is above rounding.
+
+    Population descent with uniform weights, far beyond the plateau.
+    """
+    whole = traces(BeyondNtkSettings(dim=plan.dim, width=width, until=plan.until), plan.seeds, RECORDS)
     # A seed whose gradient is at rounding level has stopped: nan from there on.
-    data = tail_run(plan, width).isel(time=slice(1, None))
+    data = whole.isel(time=slice(1, None))
     median = np.median(np.fmax(data["L"].values, FLOOR), axis=0)
     return data["time"].values, median
 

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.analysis import Certificate, Check, errors
@@ -14,23 +15,25 @@ SAMPLES = 2000
 """On how many samples of a phase the two ways are compared."""
 
 
-def certify(settings: ClusterMoeSettings, seeds: list[int], found: dict[str, NDArray]) -> Certificate:
+def certify(settings: ClusterMoeSettings, data: xr.Dataset) -> Certificate:
     """Phases I, III and IV of the first seed, on some of their samples, against loops written in plain NumPy."""
-    seed, rows = seeds[0], []
+    data, rows = data.isel(seed=0), []
+    seed = int(data["seed"])
     start = stages.explorers(settings, seed)
-    rows.append(_trained("Phase I", settings, start, settings.explore_step))
-    explored = eqx.tree_at(lambda each: each.first, start, jnp.asarray(found["explore/first"][0]))
-    hired = stages.hired(settings, seed, found["router/theta"][0], None if settings.reinitialise else explored)
-    rows.append(_trained("Phase III", settings, hired, settings.step))
-    last = eqx.tree_at(lambda each: each.first, hired, jnp.asarray(found["late/first"][0], settings.precision))
+    rows.append(_trained("Phase I", settings, seed, start, settings.explore_step, stages.EXPLORE))
+    explored = eqx.tree_at(lambda each: each.first, start, jnp.asarray(data["explore_weights"].values))
+    hired = stages.hired(settings, seed, data["router"].values, None if settings.reinitialise else explored)
+    rows.append(_trained("Phase III", settings, seed, hired, settings.step, stages.EXPERTS))
+    last = eqx.tree_at(lambda each: each.first, hired, jnp.asarray(data["weights"].values, settings.precision))
     rows.append(_read(settings, seed, last))
     note = f"{SAMPLES} samples of Phases I and III by a plain loop; the error of Phase IV on {SAMPLES} samples."
     return Certificate(tuple(rows), (note,))
 
 
-def _trained(name: str, settings: ClusterMoeSettings, learner: Learner, step: float) -> Check:
+def _trained(name: str, settings: ClusterMoeSettings, seed: int, learner: Learner, step: float, phase: int) -> Check:
     """The overlap that differs most between blocks and the loop."""
-    ours = np.asarray(stages.trained(settings, [learner], step, SAMPLES)[1][0].first, float)
+    moved = stages.trained(settings, [seed], [learner], step, SAMPLES, phase)
+    ours = np.asarray(moved.final.first[0], float)
     plain = looped(learner, SAMPLES, step)
     worst = np.unravel_index(np.argmax(np.abs(ours - plain)), ours.shape)
     difference = float(np.abs(ours - plain)[worst])

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tutelage import BadInput, StopReason
 from tutelage.dynamics import NeuronFlow, Record, neurons_at, stacked
 from tutelage.oracle import expected_router, passing
+from tutelage.papers.cluster_moe.learned import best_of
 from tutelage.papers.cluster_moe.result import sharply
-from tutelage.papers.cluster_moe.rows import best_of
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Clustered, Clusters, Experts, Frame, Numbers, Units
 from tutelage.problem import stream as weights_of

@@ -27,13 +27,6 @@ class Explored(NamedTuple):
         return int(np.sum(told.cluster[met] == self.first.cluster[met])), int(met.sum())
 
 
-def foretold(settings: ClusterMoeSettings, units: Units, start: NDArray) -> tuple[Professionals, Professionals]:
-    """By Definition 4.7 and by the race, from overlaps with the frame (expert, unit, row)."""
-    problem = settings.problem()
-    scores = races.scores(races.rates(problem, units, start), start, settings.exponent)
-    return races.professionals(start, settings.clusters), races.race_professionals(scores, settings.clusters)
-
-
 def trained(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> Explored:
     """From records (time, expert, unit, row) of Phase I.
 
@@ -46,7 +39,9 @@ def trained(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> Ex
     when, ever = reached.argmax(0), reached.any(0)
     place = best[when, np.arange(experts)].argmax(-1)
     first = Professionals(*(np.where(ever, part, -1) for part in np.divmod(place, width)))
-    return Explored(first, *foretold(settings, units, overlaps[0]))
+    scores = races.scores(races.rates(settings.problem(), units, overlaps[0]), overlaps[0], settings.exponent)
+    told = races.professionals(overlaps[0], settings.clusters), races.race_professionals(scores, settings.clusters)
+    return Explored(first, *told)
 
 
 def alone(overlaps: NDArray, clusters: int) -> NDArray[np.float64]:

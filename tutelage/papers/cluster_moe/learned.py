@@ -42,27 +42,29 @@ def sharpest(data: xr.Dataset) -> NDArray[np.intp]:
     return np.argmax(seen - others, axis=-1)
 
 
-def grown(data: xr.Dataset) -> xr.Dataset:
+def grown(data: xr.Dataset, prefix: str = "") -> xr.Dataset:
     """The largest |overlap| in Phase III of an expert's neurons (seed, expert_time, expert).
 
-    Of three kinds: `own`, with the local task of the cluster that it sees most, `shared`, and `other` local tasks.
+    Of three kinds: `own`, with the local task of the cluster that it sees most, `shared`, and `other` local tasks. The
+    same in Phase I (seed, explore_time, expert) with the prefix `explore_`; clusters are those that experts see later.
     """
-    best = abs(data["overlap"].sel(row=tasks(data))).max("unit")
-    return _kinds(best, data["served"])
-
-
-def explored(data: xr.Dataset) -> xr.Dataset:
-    """The same in Phase I (seed, explore_time, expert), with the clusters that experts see later."""
-    best = abs(data["explore_overlap"].sel(row=tasks(data))).max("explore_unit")
-    return _kinds(best, data["served"])
-
-
-def _kinds(best: xr.DataArray, served: xr.DataArray) -> xr.Dataset:
+    best = abs(data[f"{prefix}overlap"].sel(row=tasks(data))).max(f"{prefix}unit")
     local = best.isel(row=slice(0, -1))
-    mine = xr.DataArray(1 + np.arange(local.sizes["row"]), dims="row", coords={"row": local["row"]}) == served
+    mine = xr.DataArray(1 + np.arange(local.sizes["row"]), dims="row", coords={"row": local["row"]}) == data["served"]
     kinds = {
         "own": local.where(mine).max("row"),
         "shared": best.isel(row=-1, drop=True),
         "other": local.where(~mine).max("row"),
     }
     return xr.Dataset(kinds)
+
+
+def best_of(overlap: xr.DataArray, problem: Clustered) -> xr.DataArray:
+    """The largest |overlap| of an expert's neurons with each task, `w1 ... wg`."""
+    best = abs(overlap.sel(row=list(problem.tasks))).max("unit").rename(row="task")
+    return best.assign_attrs(long_name="largest |overlap| of an expert's neurons")
+
+
+def error_ratio(data: xr.Dataset) -> NDArray[np.float64]:
+    """The mixture's error over that of the vanilla network, (seed)."""
+    return (data["error"].sel(network="moe") / data["error"].sel(network="vanilla")).values

@@ -1,9 +1,8 @@
-"""Single neurons in law, by the chain, made once for claims and figures: when they pass a level, and where they settle.
+"""Single neurons in law, by the chain, for claims and figures: when they pass a level, and where they settle.
 
 All neurons of one run start at the same place, with one overlap; the median is over the samples they see.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -38,12 +37,12 @@ class Passage(NamedTuple):
     foretold_strong: float
 
 
-@cache
 def passage(dim: int) -> Passage:
     """Neurons `h_4` from the overlap 2/sqrt(d) with the first task, step 0.15 d^-2 (Lemma C.6's order)."""
     step, start = step_of(dim), start_of(dim)
     told = foretold(dim, WEAK), foretold(dim, STRONG)
-    about, samples = problem(dim), int(PATIENCE * told[1])
+    # Two antipodal clusters with `h_4`, `-h_4`, and `h_4` between them.
+    about, samples = ClusterMoeSettings(dim=dim).problem(), int(PATIENCE * told[1])
     found = run(
         about,
         NeuronSgd(samples, step, levels=(WEAK, STRONG), until=(0,)),
@@ -71,11 +70,6 @@ def foretold(dim: float, level: float) -> float:
 
 def _pace(kappa: float) -> float:
     return 1 / (kappa ** (K - 1) * (1 - kappa**2))
-
-
-def problem(dim: int) -> Clustered:
-    """Two antipodal clusters with `h_4`, `-h_4`, and `h_4` between them."""
-    return ClusterMoeSettings(dim=dim).problem()
 
 
 def _polynomial(order: int, count: int) -> Units:
@@ -133,7 +127,6 @@ def balance_of(case: Case) -> Balance:
     return Balance(taught(case), units_of(case, 1), case.task, case.served)
 
 
-@cache
 def settled(case: Case, step: float, relaxations: float = 8.0, count: int = NEURONS) -> Settled:
     """The chain from full alignment, through some relaxation times of the linear law near 1."""
     balance = balance_of(case)
@@ -170,7 +163,6 @@ class Won(NamedTuple):
     """Experts in which no neuron has passed in time."""
 
 
-@cache
 def won(experts: int, samples: int = 250_000) -> Won:
     """Experts of the default laboratory (d = 30, ReLU), whose neurons here see samples of their own."""
     settings = ClusterMoeSettings()

@@ -71,7 +71,6 @@ def misses(size: Size, rao_blackwell: bool) -> Misses:
     return Misses(value, error, np.array([len(each) for each in squares]))
 
 
-@cache
 def batch(samples: int) -> tuple[Numbers, Numbers, Numbers]:
     """Inputs, labels, and what every expert says about them."""
     lab = planted(DIM, KAPPA)

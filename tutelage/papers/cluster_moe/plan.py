@@ -21,15 +21,12 @@ from tutelage.dynamics import (
     RoutedExperts,
     RouterSteps,
     Spherical,
-    stacked,
 )
 from tutelage.oracle import AbstractOracle, ClusterOracle, effective_rank
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import AbstractProblem, Clustered, Router, Start, Top1, Units, of_kind
-from tutelage.trajectory import Handover, Run, Stage
-
-MEASURES = ("absolute", "squared")
+from tutelage.trajectory import Handover, Stage
 
 
 def plan(settings: ClusterMoeSettings, records: int) -> list[Stage]:
@@ -70,11 +67,6 @@ def _router(s: ClusterMoeSettings) -> Stage:
     return Stage("router", steps)
 
 
-def _start(settings: ClusterMoeSettings, learners: list[Learner]) -> Start:
-    weights = [ExpertWeights(each.first, each.units, each.theta) for each in learners]
-    return Start(jnp.asarray(settings.problem().frame), stacked(weights))
-
-
 @dataclass(frozen=True)
 class Explorers:
     """Phase I begins with experts that are drawn."""
@@ -83,7 +75,7 @@ class Explorers:
 
     def __call__(self, handover: Handover) -> Handover:
         drawn = [stages.explorers(self.settings, seed) for seed in handover.seeds]
-        return handover.changed(start=_start(self.settings, drawn))
+        return handover.changed(start=stages.start(self.settings, drawn))
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class Vanilla:
 
     def __call__(self, handover: Handover) -> Handover:
         drawn = [stages.vanilla(self.settings, seed) for seed in handover.seeds]
-        return handover.changed(start=_start(self.settings, drawn))
+        return handover.changed(start=stages.start(self.settings, drawn))
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,7 @@ class Hired:
             stages.hired(self.settings, seed, rows, self._kept(handover, n))
             for n, (seed, rows) in enumerate(zip(handover.seeds, theta, strict=True))
         ]
-        return handover.changed(start=_start(self.settings, learners))
+        return handover.changed(start=stages.start(self.settings, learners))
 
     def _kept(self, handover: Handover, number: int) -> Learner | None:
         if self.settings.reinitialise:
@@ -203,44 +195,8 @@ class SecondLayerStep(AbstractStep):
         data = stages.data(self.settings, seed, stages.LATE)
         learner = Learner(data, weights.units, weights.first, weights.theta, router)
         done = stages.read(self.settings, seed, learner)
-        numbers = [np.asarray(getattr(done.errors, name)) for name in MEASURES]
-        parts = [np.asarray(getattr(done.errors, f"{name}_by_cluster")) for name in MEASURES]
-        rest = (
-            done.errors.zero,
-            done.errors.idle,
-            np.linalg.norm(done.readout.outgoing),
-            effective_rank(learner.first),
-        )
-        found = [jnp.asarray(value, float) for value in (*numbers, *parts, *rest)]
+        names = ("absolute", "squared", "absolute_by_cluster", "squared_by_cluster", "zero", "idle")
+        numbers = [np.asarray(getattr(done.errors, name)) for name in names]
+        rest = np.linalg.norm(done.readout.outgoing), effective_rank(learner.first)
+        found = [jnp.asarray(value, float) for value in (*numbers, *rest)]
         return ReadExperts(weights.first, weights.units, weights.theta, *found)
-
-
-def found(run: Run, settings: ClusterMoeSettings) -> dict[str, NDArray]:
-    """The arrays of all stages, "stage/name", with a leading seed axis."""
-    arrays: dict[str, NDArray] = {}
-    for name, stage in run.stages.items():
-        final, data = stage.final, stage.dataset
-        if isinstance(final, ExpertWeights):
-            arrays |= {f"{name}/first": np.asarray(final.first), f"{name}/outgoing": np.asarray(final.units.outgoing)}
-            arrays |= {f"{name}/time": data["time"].values.astype(int), f"{name}/overlap": data["overlap"].values}
-        elif isinstance(final, RoutedExperts):
-            arrays |= _of_router(name, stage, settings)
-        else:
-            names = (*MEASURES, *(f"{each}_by_cluster" for each in MEASURES), "zero", "idle", "size", "rank")
-            arrays |= {f"{name}/{each}": np.asarray(getattr(final, each)) for each in names}
-    return arrays
-
-
-def _of_router(name: str, stage: Run, settings: ClusterMoeSettings) -> dict[str, NDArray]:
-    exact = expected(settings, stage.final)
-    if settings.population_router:
-        return {f"{name}/expected": exact, f"{name}/theta": exact}
-    data = stage.dataset
-    steps = data["step"].values.astype(int) - 1  # a record after a step says what that step saw
-    return {
-        f"{name}/expected": exact,
-        f"{name}/theta": np.asarray(stage.final.theta),
-        f"{name}/steps": np.broadcast_to(steps, (data.sizes["seed"], len(steps))),
-        f"{name}/counts": data["counts"].values,
-        f"{name}/entropy": data["entropy"].values,
-    }

@@ -26,11 +26,6 @@ class Planted(NamedTuple):
         """The cluster of each expert's first unit: the expert's own, if that is the only one planted."""
         return self.tasks[:, 0]
 
-    @property
-    def overlaps(self) -> NDArray[np.float64]:
-        frame = self.problem.frame
-        return self.first[..., : frame.shape[1]] @ frame.T
-
 
 @cache
 def planted(

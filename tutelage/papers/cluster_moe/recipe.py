@@ -35,8 +35,7 @@ def phases_of(settings: ClusterMoeSettings, dynamics: str, record: Record) -> Mo
 def complete(run: Run, settings: ClusterMoeSettings) -> Run:
     """The run with the Dataset of all phases, and a few numbers."""
     if sampled(run):
-        arrays, seeds = plan.found(run, settings), [int(seed) for seed in run.dataset["seed"].values]
-        data = result.dataset(settings, seeds, arrays)
+        data = result.dataset(run, settings)
         facts = result.numbers(data)
     else:
         data = expected.dataset(run, settings)
@@ -50,8 +49,7 @@ def certified(run: Run, settings: ClusterMoeSettings) -> Certificate:
     """Some of its samples again by plain loops."""
     if not sampled(run):
         raise BadInput("cluster_moe: a run in expectation has no samples to certify; ask for sgd, or do not certify.")
-    seeds = [int(seed) for seed in run.dataset["seed"].values]
-    return certify(settings, seeds, plan.found(run, settings))
+    return certify(settings, result.dataset(run, settings))
 
 
 def sampled(run: Run) -> bool:

@@ -1,5 +1,6 @@
-"""From what a pipeline found to a labelled Dataset, and to a few numbers."""
+"""From the stages of a run to a labelled Dataset, and to a few numbers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage.oracle import passing
-from tutelage.papers.cluster_moe.rows import best_of
+from tutelage.papers.cluster_moe.learned import best_of
+from tutelage.papers.cluster_moe.plan import expected
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers
-from tutelage.trajectory import Phase, provenance, row_names
+from tutelage.trajectory import Phase, Run, provenance, row_names
 
 SHARP = 0.9
 """An expert is routed sharply when it sees a cluster's samples with at least this probability, and those of all other
 clusters with at most one minus it."""
-
-Found = dict[str, NDArray]
 
 
 def sharply(seen: Numbers, sharp: float = SHARP) -> NDArray[np.bool_]:
@@ -25,16 +25,18 @@ def sharply(seen: Numbers, sharp: float = SHARP) -> NDArray[np.bool_]:
     return (ordered[..., -1, :] >= sharp) & np.all(ordered[..., :-1, :] <= 1 - sharp, axis=-2)
 
 
-def dataset(settings: ClusterMoeSettings, seeds: list[int], found: Found) -> xr.Dataset:
+def dataset(run: Run, settings: ClusterMoeSettings) -> xr.Dataset:
     """All that was recorded, with names on every axis.
 
     Time counts samples. Phases II and IV take none of it: their samples are a batch.
     """
-    problem = settings.problem()
+    problem, parts = settings.problem(), run.stages
+    seeds = [int(seed) for seed in run.dataset["seed"].values]
     coords = {"seed": seeds, "row": list(row_names(problem)), "cluster": np.arange(1, problem.inputs.count + 1)}
-    variables: dict[str, Any] = _explored(found) | _routed(settings, found) | _hired(found) | _errors(found)
+    variables: dict[str, Any] = _explored(parts["explore"]) | _routed(settings, parts["router"])
+    variables |= _hired(parts) | _errors(parts)
     if settings.vanilla_width:
-        variables |= _vanilla(found)
+        variables |= _vanilla(parts)
     data = xr.Dataset(variables, coords=coords)
     data = _best(data, settings)
     data.attrs = provenance({"dynamics": "sgd", **settings.model_dump(mode="json")}, None)
@@ -55,22 +57,27 @@ def phases(settings: ClusterMoeSettings) -> list[Phase]:
     return [Phase(name, start, stop, rule) for name, start, stop, rule in spans]
 
 
-def _explored(found: Found) -> dict[str, Any]:
+def _explored(explore: Run) -> dict[str, Any]:
     axes = ("seed", "explore_time", "expert", "explore_unit", "row")
     return {
-        "explore_time": ("explore_time", found["explore/time"], {"long_name": "samples of Phase I"}),
+        "explore_time": ("explore_time", _time(explore), {"long_name": "samples of Phase I"}),
         "explore_overlap": (
             axes,
-            found["explore/overlap"],
+            explore.overlap.values,
             {"long_name": "overlap of neurons with the frame, Phase I"},
         ),
-        "explore_outgoing": (("seed", "expert", "explore_unit"), found["explore/outgoing"]),
-        "explore_weights": (("seed", "expert", "explore_unit", "input"), found["explore/first"]),
+        "explore_outgoing": (("seed", "expert", "explore_unit"), np.asarray(explore.final.units.outgoing)),
+        "explore_weights": (("seed", "expert", "explore_unit", "input"), np.asarray(explore.final.first)),
     }
 
 
-def _routed(settings: ClusterMoeSettings, found: Found) -> dict[str, Any]:
-    theta, exact, inputs = found["router/theta"], found["router/expected"], settings.problem().inputs
+def _time(stage: Run) -> NDArray[np.integer]:
+    return stage.dataset["time"].values.astype(int)
+
+
+def _routed(settings: ClusterMoeSettings, router: Run) -> dict[str, Any]:
+    exact, inputs = expected(settings, router.final), settings.problem().inputs
+    theta = exact if settings.population_router else np.asarray(router.final.theta)
     seen = np.stack([passing(each, inputs, settings.threshold) for each in theta])
     pairs = ("seed", "cluster", "expert")
     result: dict[str, Any] = {
@@ -80,63 +87,67 @@ def _routed(settings: ClusterMoeSettings, found: Found) -> dict[str, Any]:
         "sharp": (("seed", "expert"), sharply(seen), {"long_name": "routed sharply to one cluster"}),
         "served": (("seed", "expert"), 1 + np.argmax(seen, axis=1), {"long_name": "the cluster that it sees most"}),
     }
-    if "router/entropy" in found:
+    if not settings.population_router:
+        data = router.dataset
+        steps = data["step"].values.astype(int) - 1  # a record after a step says what that step saw
         result |= {
-            "router_steps": (("seed", "router_step"), found["router/steps"]),
-            "router_entropy": (("seed", "router_step"), found["router/entropy"]),
-            "router_load": (("seed", "router_step", "cluster", "expert"), found["router/counts"]),
+            "router_steps": (("seed", "router_step"), np.broadcast_to(steps, (data.sizes["seed"], len(steps)))),
+            "router_entropy": (("seed", "router_step"), data["entropy"].values),
+            "router_load": (("seed", "router_step", "cluster", "expert"), data["counts"].values),
         }
     return result
 
 
-def _hired(found: Found) -> dict[str, Any]:
-    late = found["late/overlap"][:, 1:]  # its first record is the last one before the step drops
-    times = np.concatenate([found["experts/time"], found["experts/time"][-1] + found["late/time"][1:]])
+def _hired(parts: Mapping[str, Run]) -> dict[str, Any]:
+    times, overlap = _joined([parts["experts"], parts["late"]])
     axes = ("seed", "expert_time", "expert", "unit", "row")
-    overlap = np.concatenate([found["experts/overlap"], late], axis=1)
     return {
         "expert_time": ("expert_time", times, {"long_name": "samples of Phase III"}),
         "overlap": (axes, overlap, {"long_name": "overlap of neurons with the frame, Phase III"}),
-        "outgoing": (("seed", "expert", "unit"), found["late/outgoing"]),
-        "weights": (("seed", "expert", "unit", "input"), found["late/first"]),
-        "effective_rank": (("seed", "expert"), found["readout/rank"]),
+        "outgoing": (("seed", "expert", "unit"), np.asarray(parts["late"].final.units.outgoing)),
+        "weights": (("seed", "expert", "unit", "input"), np.asarray(parts["late"].final.first)),
+        "effective_rank": (("seed", "expert"), np.asarray(parts["readout"].final.rank)),
     }
 
 
-def _vanilla(found: Found) -> dict[str, Any]:
-    names = ("vanilla_explore", "vanilla_experts", "vanilla_late")
-    parts, times, before = [], [], 0
-    for number, name in enumerate(names):
-        skip = 1 if number else 0
-        parts.append(found[f"{name}/overlap"][:, skip:, 0])
-        times.append(before + found[f"{name}/time"][skip:])
-        before += int(found[f"{name}/time"][-1])
+def _joined(stages: list[Run]) -> tuple[NDArray[np.integer], Numbers]:
+    """Times and overlaps of stages, one after the other: the first record of a later one is the last one before it."""
+    times, overlaps = [_time(stages[0])], [stages[0].overlap.values]
+    for stage in stages[1:]:
+        times.append(times[-1][-1] + _time(stage)[1:])
+        overlaps.append(stage.overlap.values[:, 1:])
+    return np.concatenate(times), np.concatenate(overlaps, axis=1)
+
+
+def _vanilla(parts: Mapping[str, Run]) -> dict[str, Any]:
+    times, overlap = _joined([parts[f"vanilla_{name}"] for name in ("explore", "experts", "late")])
+    last, read = parts["vanilla_late"].final, parts["vanilla_readout"].final
     axes = ("seed", "vanilla_time", "vanilla_unit", "row")
     return {
-        "vanilla_time": ("vanilla_time", np.concatenate(times), {"long_name": "samples of the vanilla network"}),
-        "vanilla_overlap": (axes, np.concatenate(parts, axis=1), {"long_name": "overlap of the vanilla neurons"}),
-        "vanilla_weights": (("seed", "vanilla_unit", "input"), found["vanilla_late/first"][:, 0]),
-        "vanilla_rank": ("seed", found["vanilla_readout/rank"][:, 0]),
+        "vanilla_time": ("vanilla_time", times, {"long_name": "samples of the vanilla network"}),
+        "vanilla_overlap": (axes, overlap[:, :, 0], {"long_name": "overlap of the vanilla neurons"}),
+        "vanilla_weights": (("seed", "vanilla_unit", "input"), np.asarray(last.first)[:, 0]),
+        "vanilla_rank": ("seed", np.asarray(read.rank)[:, 0]),
     }
 
 
-def _errors(found: Found) -> dict[str, Any]:
+def _errors(parts: Mapping[str, Run]) -> dict[str, Any]:
     """Errors of both networks: `error` absolute, `squared_error`, with standard errors, and by cluster."""
-    names = [name for name in ("readout", "vanilla_readout") if f"{name}/absolute" in found]
-    result: dict[str, Any] = {"network": ("network", ["moe", "vanilla"][: len(names)])}
+    found = [parts[name].final for name in ("readout", "vanilla_readout") if name in parts]
+    result: dict[str, Any] = {"network": ("network", ["moe", "vanilla"][: len(found)])}
     for name, kind, words in (
         ("error", "absolute", "mean absolute error"),
         ("squared_error", "squared", "squared error"),
     ):
-        whole = np.stack([found[f"{each}/{kind}"] for each in names], axis=1)
-        parts = np.stack([found[f"{each}/{kind}_by_cluster"] for each in names], axis=1)
+        whole = np.stack([getattr(each, kind) for each in found], axis=1)
+        split = np.stack([getattr(each, f"{kind}_by_cluster") for each in found], axis=1)
         result |= {
             name: (("seed", "network"), whole[..., 0], {"long_name": f"{words} against the noiseless target"}),
             f"{name}_se": (("seed", "network"), whole[..., 1], {"long_name": "standard error of the test samples"}),
-            f"{name}_by_cluster": (("seed", "network", "cluster"), parts[..., 0]),
+            f"{name}_by_cluster": (("seed", "network", "cluster"), split[..., 0]),
         }
     for name in ("zero", "idle", "size"):
-        result[f"{name}"] = (("seed", "network"), np.stack([found[f"{each}/{name}"] for each in names], axis=1))
+        result[name] = (("seed", "network"), np.stack([getattr(each, name) for each in found], axis=1))
     return result
 
 
@@ -149,11 +160,10 @@ def _best(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     two = two.assign_coords(time=settings.explore_samples + data["expert_time"].values)
     # At the boundary the record is that of the explorers; those who are drawn anew begin after it.
     both = xr.concat([one, two.isel(time=slice(1, None))], "time")
-    data = data.assign(best=both)
-    count, end = both.sizes["time"], float(both["time"].values[-1])
-    seeds = data.sizes["seed"]
+    end, seeds = float(both["time"].values[-1]), data.sizes["seed"]
     return data.assign(
-        recorded=("seed", np.full(seeds, count)),
+        best=both,
+        recorded=("seed", np.full(seeds, both.sizes["time"])),
         stop_time=("seed", np.full(seeds, end)),
     )
 

@@ -1,6 +1,7 @@
 """Runs that figures and claims share: settings by name and size, and their Datasets."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import xarray as xr
@@ -38,3 +39,10 @@ def laboratory(name: str = "lab_b", size: Size = "quick", seeds: int | None = No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the paper does not state is in the figure's caption
         return run(settings, seeds=seeds or SEEDS[size]).dataset
+
+
+def of_laboratory(
+    read_off: Callable[[xr.Dataset, ClusterMoeSettings], xr.Dataset],
+) -> Callable[[ClusterMoeSettings, Size], xr.Dataset]:
+    """The data of a figure: what is read off the default laboratory, whatever the settings."""
+    return lambda settings, size: read_off(laboratory("lab_b", size), configured("lab_b", size))

@@ -33,16 +33,11 @@ def by_width(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:
     rows = []
     for number, seed in enumerate(map(int, data["seed"].values)):
         learner = learned(settings, data, number)
-        done = stages.read(settings, seed, learner)
-        found = [done.errors if width == settings.width else _narrow(settings, seed, done, width, learner).errors
-                 for width in widths]  # fmt: skip
+        units, first = stages.readers(settings, seed, learner)
+        parts = [(jax.tree.map(lambda leaf, width=width: leaf[:, :width], units), first[:, :width]) for width in widths]
+        found = [stages.reread(settings, seed, *part, learner.theta).errors for part in parts]
         rows.append([each.absolute.value for each in found])
     return xr.DataArray(rows, dims=("seed", "width"), coords={"width": widths})
-
-
-def _narrow(settings: ClusterMoeSettings, seed: int, done: stages.Read, width: int, learner: Learner) -> stages.Read:
-    units = jax.tree.map(lambda leaf: leaf[:, :width], done.units)
-    return stages.reread(settings, seed, units, done.first[:, :width], learner.theta)
 
 
 def by_samples(settings: ClusterMoeSettings, data: xr.Dataset) -> xr.DataArray:

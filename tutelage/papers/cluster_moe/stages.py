@@ -9,29 +9,16 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tutelage import run
 from tutelage.analysis import Errors, Readout, errors, ridge
-from tutelage.dynamics import (
-    MAX_STEPS,
-    ExpertWeights,
-    Learner,
-    Limits,
-    Loop,
-    Prepared,
-    Routed,
-    Rule,
-    SphericalStep,
-    Stream,
-    on_segments,
-    route,
-    stacked,
-    stream,
-)
-from tutelage.oracle import ClusterOracle, expected_router
+from tutelage.dynamics import ExpertWeights, Learner, Record, Routed, Spherical, Stream, route, stacked, stream
+from tutelage.oracle import expected_router
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.problem import Experts, Numbers, Router, Threshold, Top1, TopK, Units, activation
+from tutelage.problem import Experts, Numbers, Router, Start, Threshold, Top1, TopK, Units, activation
 from tutelage.problem import stream as weights_of
+from tutelage.trajectory import Run
 
 # Numbers of the streams of samples; the vanilla network sees the same as the experts.
 EXPLORE, ROUTER, EXPERTS, LATE, READOUT, TEST = range(1, 7)
@@ -42,11 +29,6 @@ _EXPLORERS, _HIRED, _READERS, _VANILLA, _VANILLA_READERS = range(11, 16)
 def data(settings: ClusterMoeSettings, seed: int, phase: int) -> Stream:
     """The samples of a phase."""
     return stream(settings.problem(), seed, phase, settings.precision)
-
-
-def rule(settings: ClusterMoeSettings, step: float, width: int) -> Rule:
-    """Correlation, one sample per update, `step` times `y a s'(u)`."""
-    return Rule(jnp.asarray(float(step)), jnp.asarray(1 / width))
 
 
 def final_router(settings: ClusterMoeSettings) -> Router:
@@ -91,11 +73,6 @@ def vanilla(settings: ClusterMoeSettings, seed: int) -> Learner:
     return Learner(data(settings, seed, EXPLORE), units, _cast(settings, first))
 
 
-def onwards(learner: Learner, settings: ClusterMoeSettings, seed: int, phase: int) -> Learner:
-    """The same learner on the samples of another phase."""
-    return eqx.tree_at(lambda each: each.stream, learner, data(settings, seed, phase))
-
-
 class Read(NamedTuple):
     """A second layer and how good it is; `units` have it, `first` has the flipped signs."""
 
@@ -112,13 +89,11 @@ def read(settings: ClusterMoeSettings, seed: int, learner: Learner) -> Read:
 
 
 def readers(settings: ClusterMoeSettings, seed: int, learner: Learner) -> tuple[Units, Array]:
-    """The features of a seed's Phase IV: units with biases, and incoming weights with signs."""
-    purpose = _VANILLA_READERS if learner.theta is None else _READERS
-    return rebiased(settings, weights_of(seed, purpose), learner)
+    """The features of a seed's Phase IV: units with its activation, and incoming weights.
 
-
-def rebiased(settings: ClusterMoeSettings, draw: np.random.Generator, learner: Learner) -> tuple[Units, Array]:
-    """Each neuron's sign flipped or not, its bias uniform on [-C_b, C_b], and the activation that of Phase IV."""
+    Each neuron's sign is flipped or not, and its bias is uniform on [-C_b, C_b].
+    """
+    draw = weights_of(seed, _VANILLA_READERS if learner.theta is None else _READERS)
     shape = learner.first.shape[:2]
     signs = draw.choice([-1.0, 1.0], shape) if settings.flip else np.ones(shape)
     bias = draw.uniform(-1, 1, shape) * settings.ridge_bias
@@ -139,25 +114,25 @@ def reread(settings: ClusterMoeSettings, seed: int, units: Units, first: Array, 
     return Read(found, missed, units, first)
 
 
+def start(settings: ClusterMoeSettings, learners: list[Learner]) -> Start:
+    """From where learners, one for each seed, are trained."""
+    weights = [ExpertWeights(each.first, each.units, each.theta) for each in learners]
+    return Start(jnp.asarray(settings.problem().frame), stacked(weights))
+
+
 def trained(
-    settings: ClusterMoeSettings, learners: list[Learner], step: float, samples: int, stops: ArrayLike = ()
-) -> tuple[NDArray[np.integer], list[Learner], NDArray]:
-    """Learners after `samples` samples of their own streams: times of records, learners, and weights at these times."""
-    rule_, every = rule(settings, step, learners[0].first.shape[1]), on_segments(np.asarray(stops, float), samples)
-    weights = stacked([ExpertWeights(each.first, each.units, each.theta) for each in learners])
-    problem, router = settings.problem(), learners[0].router
-    moves = SphericalStep(problem, rule_, samples, router, learners[0].weighted, settings.precision)
-    keys = np.stack([np.asarray(each.stream.key) for each in learners])
-    prepared = Prepared(moves, ClusterOracle(problem), False, jnp.asarray(problem.frame), weights, keys, scored=False)
-    limits = Limits(None, None, jnp.asarray(MAX_STEPS))
-    seen = (("first", lambda view: jnp.asarray(view.weights.first, float)),)
-    loop = Loop(prepared, stops=every.astype(float), observables=seen, limits=limits)
-    loop.follow()
-    rows = np.asarray(loop.state.moment.weights.first)
-    moved = [
-        eqx.tree_at(lambda each: each.first, each, jnp.asarray(own)) for each, own in zip(learners, rows, strict=True)
-    ]
-    return every, moved, loop.records()["first"]
+    settings: ClusterMoeSettings,
+    seeds: list[int],
+    learners: list[Learner],
+    step: float,
+    samples: int,
+    phase: int,
+    stops: ArrayLike = (),
+) -> Run:
+    """Learners of these seeds through `samples` samples of a phase; weights are recorded."""
+    moves = Spherical(samples, step, None, learners[0].router, precision=settings.precision, phase=phase)
+    seen = Record(np.asarray(stops, float), observables=(), weights=True)
+    return run(settings.problem(), moves, seeds=seeds, start=start(settings, learners), record=seen)
 
 
 def _cast(settings: ClusterMoeSettings, first: ArrayLike) -> Array:

@@ -2,10 +2,9 @@
 
 Theorem 4.3 says that no neuron learns the global task. Its proof takes for granted that a neuron's overlap with some
 learnable local task is of order `d^-1/2` (Lemma B.9). A fraction of about `d^{-|C_j|/(2(k-2))}` of the neurons starts
-with less, and with ReLU these go to the global task: see `predicted_exponent`.
+with less, and with ReLU these go to the global task: see `Escapes.predicted`.
 """
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,16 +143,10 @@ def race(
     threshold: float = LEARNT,
     served: tuple[float, ...] | None = None,
 ) -> Race:
-    """`count` neurons of a vanilla network with these settings, by exact population flow; kept once made.
+    """`count` neurons of a vanilla network with these settings, by exact population flow.
 
     `served`: other probabilities of the clusters, such as (1, 0) for an expert that is sent the first one only.
     """
-    return _race(settings.model_dump_json(), count, seed, threshold, served)
-
-
-@functools.cache
-def _race(key: str, count: int, seed: int, threshold: float, served: tuple[float, ...] | None) -> Race:
-    settings = ClusterMoeSettings.model_validate_json(key)
     oracle, units, start = begun(settings, count, seed, served)
     flow = ends(flown(settings, units, start, served=served, threshold=threshold))
     k = settings.exponent
@@ -169,9 +162,11 @@ def flown(
     at: Numbers | None = None,
     **options: Any,
 ) -> Run:
-    """The flow of neurons to the last of the times `at`; to the `horizon`, noted in logarithmic time, if None."""
+    """The flow of neurons to the last of the times `at`; to a horizon, noted in logarithmic time, if None."""
     problem = settings.problem()
-    times = np.geomspace(1.0, horizon(settings), RECORDS) if at is None else at
+    # Typical neurons need `d^((k-2)/2)`, the most unlucky of a thousand 10^12 of these.
+    horizon = PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
+    times = np.geomspace(1.0, horizon, RECORDS) if at is None else at
     moves = NeuronFlow(float(times[-1]), RTOL, times=times, **options)
     return ended(run(problem, moves, start=neurons_at(problem, units, start, served)))
 
@@ -187,12 +182,6 @@ def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tu
     Which neurons reach it and end on a local task; and the overlaps (record, unit, row) of all at `RECORDS` times from
     `t_Delta` on, dense where the task is learnt.
     """
-    return _after(settings.model_dump_json(), count, seed)
-
-
-@functools.cache
-def _after(key: str, count: int, seed: int) -> tuple[Flags, Numbers]:
-    settings = ClusterMoeSettings.model_validate_json(key)
     _, units, start = begun(settings, count, seed)
     ended = race(settings, count, seed)
     halt = np.zeros(start.shape, bool)
@@ -222,11 +211,6 @@ def begun(
     return oracle if served is None else oracle.served(jnp.asarray(served)), units.expert(0), start[0]
 
 
-def horizon(settings: ClusterMoeSettings) -> float:
-    """The time given to a race: typical neurons need `d^((k-2)/2)`, the most unlucky of a thousand 10^12 of these."""
-    return PATIENCE * float(settings.dim) ** ((settings.exponent - 2) / 2)
-
-
 def destined(found: Race, cluster: int = 0, margin: float = 0.1) -> tuple[Flags, Flags]:
     """`J_c` and `J_g` of Definition C.18 for an expert that is sent one cluster, by the starts alone.
 
@@ -238,15 +222,6 @@ def destined(found: Race, cluster: int = 0, margin: float = 0.1) -> tuple[Flags,
     weight = np.abs(found.rates[:, [cluster, found.clusters]]) * np.abs(rows) ** power
     own, common = rows[:, 0] >= least, rows[:, 1] >= least
     return own & (weight[:, 0] * (1 - margin) >= weight[:, 1]), common & (weight[:, 1] * (1 - margin) >= weight[:, 0])
-
-
-def predicted_exponent(learnable: int, exponent: int) -> float:
-    """Of the fraction of neurons that learn the global task, as a power of d: `-|C_j|/(2(k-2))`.
-
-    The global task's rate is `d^-1/2` of the local ones', because it lives on differences between clusters alone. It
-    wins if `|kappa_c|^(k-2) < d^-1/2 |xi|^(k-2)` for all learnable c: each has a probability of `d^{-1/(2(k-2))}`.
-    """
-    return -learnable / (2 * (exponent - 2))
 
 
 @dataclass(frozen=True)
@@ -269,7 +244,13 @@ class Escapes:
 
     @property
     def predicted(self) -> float:
-        return predicted_exponent(self.learnable, self.exponent)
+        """The exponent of the fraction as a power of d: `-|C_j|/(2(k-2))`.
+
+        The global task's rate is `d^-1/2` of the local ones', because it lives on differences between clusters alone.
+        It wins if `|kappa_c|^(k-2) < d^-1/2 |xi|^(k-2)` for all learnable c: each has a probability of
+        `d^{-1/(2(k-2))}`.
+        """
+        return -self.learnable / (2 * (self.exponent - 2))
 
     def slope(self) -> tuple[float, float]:
         """The exponent of `f_g` as a power of d, and its standard error; (nan, inf) if no neuron escaped.
@@ -291,7 +272,6 @@ def protected_dims(size: Size) -> tuple[int, ...]:
     return DIMS[size] if size == "full" else DIMS[size][::3]
 
 
-@functools.cache
 def escapes(size: Size, *, clusters: int = 2, exponent: int = 6, protected: bool = False) -> Escapes:
     """Example 4.1 at growing dimensions: ReLU with biases in [-0.6, 0.6], or the protected polynomial."""
     changes = PROTECTED if protected else {}
@@ -305,7 +285,6 @@ def escapes(size: Size, *, clusters: int = 2, exponent: int = 6, protected: bool
     return Escapes(dims, successes, WIDTH * ROUNDS[size], learnable, exponent, foretold)
 
 
-@functools.cache
 def shares(
     dim: int, means: str, radii: tuple[float, ...], biases: tuple[float, ...], count: int, exponent: int = 4
 ) -> Numbers:

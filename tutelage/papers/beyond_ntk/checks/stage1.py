@@ -1,7 +1,7 @@
 """Stage 1: orders 0 and 2 are learned (Lemma A.2), then single neurons win single coordinates (Lemma A.3)."""
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
+from tutelage.papers.paper import Size
 from tutelage.problem import Numbers
 
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
@@ -68,14 +69,10 @@ def order_two_decays(evidence: Evidence) -> Finding:
     )
 
 
-def _warm() -> races.Warmup:
-    return races.warmup(64, 2.0, 128, 192.0)
-
-
 def moments_stay(evidence: Evidence) -> Finding:
     seen = [path(*case)[1:] for case in _cases(evidence) if case[2] == 1]
-    seen.append((_warm().moments, _warm().weights))
-    seen.append((np.mean(_race(evidence).base ** 2, axis=1), _race(evidence).weights))
+    warm, run = races.warmup(), races.race(races.PLANS[evidence.size])
+    seen += [(warm.moments, warm.weights), (np.mean(run.base**2, axis=1), run.weights)]
     top = [float(np.max(q) * len(a) / (2 * warmup.spread(a))) for q, a in seen]
     low = [float(np.min(q) * len(a) * warmup.spread(a)) for q, a in seen]
     text = f"d q kappa is at least {min(low):.3f} and d q/(2 kappa) at most {max(top):.3f} in {len(seen)} runs; two of "
@@ -85,7 +82,7 @@ def moments_stay(evidence: Evidence) -> Finding:
 
 def _growth() -> tuple[Numbers, Numbers]:
     """`v_i(T_1)^2/v_i(0)^2` (neuron, d) in the population, and `a_i d`."""
-    run = _warm()
+    run = races.warmup()
     return run.base[-1] ** 2 / run.base[0] ** 2, run.weights * len(run.weights)
 
 
@@ -139,17 +136,13 @@ def cubic_law(evidence: Evidence) -> Finding:
     return all_of([at_most(scaled, 1.0, detail=text), at_most(abs(slope - 1), 0.15)])
 
 
-def _race(evidence: Evidence) -> races.Race:
-    return races.race(races.PLANS[evidence.size])
-
-
 def norms_stay(evidence: Evidence) -> Finding:
     rng, dim = evidence.random(14), 40
     a, v = warmup.spaced(dim, 2.0), rng.standard_normal((200, dim)) * rng.uniform(0.1, 3, (200, 1))
     unit = v / np.linalg.norm(v, axis=1, keepdims=True)
     series = directions.signal_power(v, a)
     gap = np.abs(np.sum(v**2 * directions.signal(unit, a), axis=1) / series - 1)
-    run = _race(evidence)
+    run = races.race(races.PLANS[evidence.size])
     square = np.sum(run.neurons**2, axis=2)
     text = f"(A.33) holds to {gap.max():.0e} for 200 neurons. The smallest |v|^2 of {square.shape[1]} neurons to time "
     text += f"{run.times[-1]:.0f} is {square.min():.3f}; at the start it is {square[0].min():.3f}."
@@ -164,8 +157,8 @@ def good_neurons_win(evidence: Evidence) -> Finding:
     return at_least(parts, SHARE, detail=f"Good ones that win their own: {won}. Of those in no set: {rest}.")
 
 
-def _two_large(dim: int, count: int) -> Finding:
-    start, kind, _ = races.by_direction_equation(dim, count)
+def two_large_are_bad(evidence: Evidence, dim: int, counts: dict[Size, int]) -> Finding:
+    start, kind, _ = races.by_direction_equation(dim, counts[evidence.size])
     plan, a = races.Plan(dim=dim), np.full(dim, 1 / dim)
     until = plan.end * dim**2
     # One coordinate above 1 - LARGE leaves no room for two that are large, and it stays there.
@@ -177,36 +170,18 @@ def _two_large(dim: int, count: int) -> Finding:
     return at_least(inside / max(int(two.sum()), 1), SHARE, detail=text)
 
 
-def bad_neurons_small(evidence: Evidence) -> Finding:
-    return _two_large(32, races.COUNTS[evidence.size])
-
-
-def bad_neurons_large(evidence: Evidence) -> Finding:
-    return _two_large(128, 6000 if evidence.full else 1500)
-
-
-def _foretold(run: races.Race, order_needed: float) -> Finding:
+def tickets_foretell(evidence: Evidence, least: float, ratio: float = 1.0, network: bool = False) -> Finding:
+    plan = races.PLANS[evidence.size]._replace(ratio=ratio)
+    run = races.network(plan) if network else races.race(plan)
     won = np.isfinite(run.hits.time)
     order = float(spearmanr(run.hits.time[won], run.foretold.time[won]).statistic)
     same = float(np.mean(run.hits.winner[won] == run.foretold.winner[won]))
-    ratio = np.quantile(run.hits.time[won] / run.foretold.time[won], (0.1, 0.5, 0.9))
+    spent = np.quantile(run.hits.time[won] / run.foretold.time[won], (0.1, 0.5, 0.9))
     text = (
         f"{int(won.sum())} winners: rank correlation of their times {order:.3f}; {100 * same:.0f}% win the coordinate "
     )
-    text += f"foretold; observed over foretold time {ratio[1]:.2f} [{ratio[0]:.2f}, {ratio[2]:.2f}] (median, 10%, 90%)."
-    return all_of([at_least(order, order_needed, detail=text), at_least(same, SHARE)])
-
-
-def tickets_foretell(evidence: Evidence) -> Finding:
-    return _foretold(_race(evidence), 0.8)
-
-
-def unequal_tickets_foretell(evidence: Evidence) -> Finding:
-    return _foretold(races.race(races.PLANS[evidence.size]._replace(ratio=2.0)), 0.8)
-
-
-def network_tickets_foretell(evidence: Evidence) -> Finding:
-    return _foretold(races.network(races.PLANS[evidence.size]), 0.7)
+    text += f"foretold; observed over foretold time {spent[1]:.2f} [{spent[0]:.2f}, {spent[2]:.2f}] (median, 10%, 90%)."
+    return all_of([at_least(order, least, detail=text), at_least(same, SHARE)])
 
 
 DIMS = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
@@ -350,7 +325,7 @@ CLAIMS = (
         "Lemma A.3, second bullet",
         "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
         f"direction equation, {_LOTTERY}",
-        bad_neurons_small,
+        partial(two_large_are_bad, dim=32, counts=races.COUNTS),
         **_WRONG,
         explanation="At d = 32 a typical coordinate is a third of Gamma: two can grow large together from below "
         "Gamma - rho. The paper's own threshold 2 log(d)^2/sqrt(d) is 4.2 here, so nothing is above it.",
@@ -360,7 +335,7 @@ CLAIMS = (
         "Lemma A.3, second bullet",
         "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
         "direction equation, the same with d = 128",
-        bad_neurons_large,
+        partial(two_large_are_bad, dim=128, counts={"quick": 1500, "full": 6000}),
         must_hold=False,
     ),
     Claim(
@@ -368,7 +343,7 @@ CLAIMS = (
         "Lemma A.3",
         "The direction equation tells from its start when a neuron of the population wins, and which coordinate.",
         _LOTTERY,
-        tickets_foretell,
+        partial(tickets_foretell, least=0.8),
         ours=True,
     ),
     Claim(
@@ -376,7 +351,7 @@ CLAIMS = (
         "Lemma A.3",
         "The same with unequal weights: orders 0 and 2, once learnt, leave only asin vbar - vbar of the force.",
         "d = 32, a_max/a_min = 2, after stage 1.1, otherwise the same",
-        unequal_tickets_foretell,
+        partial(tickets_foretell, least=0.8, ratio=2.0),
         ours=True,
         must_hold=False,
     ),
@@ -385,7 +360,7 @@ CLAIMS = (
         "Lemma A.3",
         "The same in a network of 200 neurons.",
         "d = 32, equal weights, start N(0, I/d), otherwise the same",
-        network_tickets_foretell,
+        partial(tickets_foretell, least=0.7, network=True),
         ours=True,
         must_hold=False,
         explanation="At finite width order 2 is not learnt at the start, which moves the early times.",

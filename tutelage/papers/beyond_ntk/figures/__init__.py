@@ -15,17 +15,5 @@ from tutelage.papers.beyond_ntk.figures import (
     width,
 )
 
-FIGURES = (
-    stagewise.FIGURE,
-    narrow.FIGURE,
-    kernels.FIGURE,
-    warmup.FIGURE,
-    lottery.FIGURE,
-    plateau.FIGURE,
-    masses.FIGURE,
-    tail.FIGURE,
-    truncation.FIGURE,
-    width.FIGURE,
-    orders.FIGURE,
-    *beyond.FIGURES,
-)
+_OWN = (stagewise, narrow, kernels, warmup, lottery, plateau, masses, tail, truncation, width, orders)
+FIGURES = (*(module.FIGURE for module in _OWN), *beyond.FIGURES)

@@ -19,7 +19,7 @@ def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     later, loss = times[1:], masses.loss(path, a)[1:]
     dim = len(a)
     run, unequal = late(DIMS[size], RATIO)
-    potentials = {name: masses.potential(run, unequal, net=name == "net").value for name in ("printed", "net")}
+    potentials = {name: masses.potential(run, unequal, net=name == "net") for name in ("printed", "net")}
     values = {
         "beta": dim * path.beta[1:, 0],
         "gamma": dim * path.gamma[1:, 0],

@@ -6,8 +6,9 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Series, Sheet, line
+from tutelage.papers.beyond_ntk.escapes import half_times
+from tutelage.papers.beyond_ntk.figures.beyond.common import along
 from tutelage.papers.beyond_ntk.figures.stagewise import ORDERS, TIME
-from tutelage.papers.beyond_ntk.phases import escaped
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -51,34 +52,26 @@ def _run(settings: BeyondNtkSettings, *, seeds: int, **values: float) -> xr.Data
 
 def escape_times(settings: BeyondNtkSettings, cases: Cases) -> xr.DataArray:
     """When the plateau ends, by sample size, width and seed; infinite if it had not when the run did."""
-    found = [[_escapes(on_samples(settings, cases, m, n)) for m in cases.widths] for n in cases.samples]
+    found = [[half_times(on_samples(settings, cases, m, n)) for m in cases.widths] for n in cases.samples]
     coords = {"samples": list(cases.samples), "width": list(cases.widths), "seed": np.arange(cases.seeds)}
-    return xr.DataArray(found, coords, ("samples", "width", "seed"))
-
-
-def _escapes(runs: xr.Dataset) -> list[float]:
-    out = [escaped(runs.isel(seed=seed)).values for seed in range(runs.sizes["seed"])]
-    return [float(runs["time"].values[np.argmax(each)]) if each.any() else np.inf for each in out]
+    return xr.DataArray(found, coords, ("samples", "width", "seed")).fillna(np.inf)
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """The network of the figure, and what becomes of several widths on several numbers of examples."""
     cases, alone = CASES[size], narrow(settings)
-    rows = [[_fourth(on_samples(settings, cases, m, n)) for m in cases.widths] for n in cases.samples]
-    fourth = xr.concat([xr.concat(row, xr.Variable("width", list(cases.widths))) for row in rows],
-                       xr.Variable("samples", list(cases.samples)))  # fmt: skip
+
+    def by_width(samples: int) -> xr.Dataset:
+        return along("width", cases.widths, lambda width: on_samples(settings, cases, width, samples)[["norm"]])
+
     parts = {
         "norm": alone["norm"].isel(seed=0, drop=True).rename(time="alone_time"),
         "L": alone["L"].isel(seed=0, drop=True).rename(time="alone_time"),
-        "fourth": fourth,
+        "fourth": along("samples", cases.samples, by_width)["norm"].sel(tensor_order=4, drop=True),
         "escape": escape_times(settings, cases),
     }
     data = xr.Dataset({name: part.drop_vars("step", errors="ignore") for name, part in parts.items()})
     return data.assign_attrs(dim=settings.dim, dim_on_samples=cases.dim, until=cases.until)
-
-
-def _fourth(runs: xr.Dataset) -> xr.DataArray:
-    return runs["norm"].sel(tensor_order=4, drop=True).drop_vars("step", errors="ignore")
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line, lines, seed_lines
 from tutelage.papers.beyond_ntk.constants import TAIL, plateau
 from tutelage.papers.beyond_ntk.escapes import (
     DIMS,
@@ -45,11 +45,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 
 def _curves(dataset: xr.Dataset) -> Panel:
-    series = []
+    series: list[Series] = []
     for colour, d in enumerate(dataset["dim"].values):
-        for seed in range(dataset.sizes["seed"]):
-            times, loss = dataset[f"time_{d}"].values, dataset[f"loss_{d}"].values[seed]
-            series.append(line(times[1:], d * loss[1:], "" if seed else f"d = {d}", colour=colour, faint=bool(seed)))
+        loss = dataset[f"loss_{d}"].isel({f"time_{d}": slice(1, None)})
+        series += seed_lines(loss[f"time_{d}"], d * loss, f"d = {d}", colour=colour)
     marks = (Mark("end of the plateau", level=LEFT),)
     return Panel(
         f"loss, m = {dataset.attrs['ratio']} d",

@@ -55,10 +55,11 @@ def _on_grid(run: xr.Dataset) -> xr.Dataset:
 def sheet(dataset: xr.Dataset) -> Sheet:
     """Tensor losses in time for both gradients, then both losses on samples."""
     about = dataset.attrs
+    exact, some = (dataset.sel(data=name).dropna("time", subset=["L"]) for name in ("population", "samples"))
     panels = [
-        _orders(dataset.sel(data="population"), "population gradient, start N(0, I)"),
-        _orders(dataset.sel(data="samples"), f"{about['samples']} examples, start N(0, I/d)"),
-        _overfit(dataset.sel(data="samples"), about["samples"]),
+        _orders(exact, "population gradient, start N(0, I)"),
+        _orders(some, f"{about['samples']} examples, start N(0, I/d)"),
+        _overfit(some, about["samples"]),
     ]
     how = "10^5 steps of 0.02" if about["size"] == "full" else "steps of 0.02 to time 4, then of 0.2"
     caption = (
@@ -71,7 +72,6 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
 
 def _orders(run: xr.Dataset, title: str) -> Panel:
-    run = run.dropna("time", subset=["L"])
     time = run["time"].values
     curves = [line(time, run["norm"].sel(tensor_order=k), name, colour=i) for i, (k, name) in enumerate(ORDERS.items())]
     stages = [phase for phase in STAGES(run) if phase.name != "convergence (stage 2)"]
@@ -80,7 +80,6 @@ def _orders(run: xr.Dataset, title: str) -> Panel:
 
 
 def _overfit(run: xr.Dataset, samples: int) -> Panel:
-    run = run.dropna("time", subset=["L"])
     time = run["time"].values
     curves = (line(time, run["L"], "population", colour=0), line(time, run["trained"], "examples", colour=1))
     return Panel(f"loss on {samples} examples", TIME, "$L$", curves, xscale="log", yscale="log")

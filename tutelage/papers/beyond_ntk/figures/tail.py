@@ -29,7 +29,7 @@ def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
 def sheet(dataset: xr.Dataset) -> Sheet:
     dim, times = dataset.attrs["dim"], dataset["time"].values
     late = times > times[-1] / 30
-    curves, slopes, logs = [], [], []
+    curves, slopes = [], []
     for colour, width in enumerate(dataset["width"].values):
         one = dataset.sel(width=width)
         alive = one["L"].values > 10 * FLOOR
@@ -37,11 +37,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         curves.append(line(times[alive], one["L"].values[alive], label, colour=colour))
         shown = alive & late & (one["slope"].values > STEEPEST)
         slopes.append(line(times[shown], one["slope"].values[shown], label, colour=colour))
-        logs.append(line(times[alive], one["L"].values[alive], label, colour=colour))
     law = line(times[late], law_loss(times[late], dim), "mass equation, exponent -2", dash="dashed", colour=GREY)
     panels = (
         Panel("loss, log time", _TIME, "L", (*curves, law), xscale="log", yscale="log"),
-        Panel("loss, linear time", _TIME, "L", tuple(logs), yscale="log"),
+        Panel("loss, linear time", _TIME, "L", tuple(curves), yscale="log"),
         Panel(
             "local exponent",
             _TIME,

@@ -17,7 +17,7 @@ NAMES = {"zero": r"$|\Delta|$", "plus": r"$\delta_+$", "minus": r"$\delta_-$"}
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Moments of a population and of the warm-up equation, and how its neurons have grown."""
-    run = races.warmup(64, 2.0, 128, 192.0)
+    run = races.warmup()
     times = np.linspace(0, run.times[-1], 401)
     dim = len(run.weights)
     law, seen = flow(1 / dim, run.weights, times), run.moments

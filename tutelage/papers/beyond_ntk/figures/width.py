@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Mark, Panel, Sheet, line
+from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.width import LEFT, expected_error, sized
@@ -54,18 +54,23 @@ def _left(dataset: xr.Dataset) -> Mark:
     return Mark("escape", at=dataset.attrs["escape"])
 
 
+def _each(values: xr.DataArray, over: str = "width", name: str = "m =") -> tuple[Series, ...]:
+    """In time, a curve for each width, or each of what else there is."""
+    return tuple(
+        line(values["time"], values.sel({over: at}), f"{name} {at}", colour=index)
+        for index, at in enumerate(values[over].values)
+    )
+
+
 def _scaled(dataset: xr.Dataset) -> Panel:
     later = dataset.isel(time=slice(1, None))
-    curves = [
-        line(later["time"], m * later["square"].sel(width=m), f"m = {m}", colour=index)
-        for index, m in enumerate(dataset["width"].values)
-    ]
     law = expected_error(dataset.attrs["dim"], later["time"])
+    told = line(later["time"], law, "predicted from order 2", dash="dashed", colour=GREY)
     return Panel(
         "mean error, times m",
         _TIME,
         r"$m\,\mathrm{mean}\,|\xi|^2$",
-        (*curves, line(later["time"], law, "predicted from order 2", dash="dashed", colour=GREY)),
+        (*_each(later["width"] * later["square"]), told),
         marks=(_left(dataset),),
         yscale="log",
     )
@@ -107,10 +112,7 @@ def _largest(dataset: xr.Dataset) -> Panel:
         "largest error over mean",
         _TIME,
         r"$\max |\xi|^2 / \mathrm{mean}\,|\xi|^2$",
-        tuple(
-            line(dataset["time"][1:], dataset["largest"].sel(width=m)[1:], f"m = {m}", colour=index)
-            for index, m in enumerate(dataset["width"].values)
-        ),
+        _each(dataset["largest"].isel(time=slice(1, None))),
         marks=(_left(dataset),),
         ylim=(0, 1.15 * float(dataset["largest"].max())),
     )
@@ -118,16 +120,12 @@ def _largest(dataset: xr.Dataset) -> Panel:
 
 def _losses(dataset: xr.Dataset) -> Panel:
     dim = dataset.attrs["dim"]
-    curves = [
-        line(dataset["time"], dim * dataset["loss"].sel(width=m), f"m = {m}", colour=index)
-        for index, m in enumerate(dataset["width"].values)
-    ]
     infinite = line(dataset["time"], dim * dataset["infinite"], "infinite", dash="dashed", colour=GREY)
     return Panel(
         "loss",
         _TIME,
         "d L",
-        (*curves, infinite),
+        (*_each(dim * dataset["loss"]), infinite),
         marks=(Mark("plateau", level=dim * dataset.attrs["plateau"]), _left(dataset)),
         yscale="log",
     )
@@ -139,10 +137,7 @@ def _orders(dataset: xr.Dataset) -> Panel:
         "infinite width, order by order",
         _TIME,
         r"$|T_k|$",
-        tuple(
-            line(later["time"], np.sqrt(later["order_loss"].sel(tensor_order=k)), f"order {k}", colour=index)
-            for index, k in enumerate(dataset["tensor_order"].values)
-        ),
+        _each(xr.apply_ufunc(np.sqrt, later["order_loss"]), "tensor_order", "order"),
         marks=(_left(dataset),),
         yscale="log",
     )

@@ -1,7 +1,5 @@
 """How many experts should see a sample? Levels of the threshold, and fixed numbers, on the same experts."""
 
-from functools import cache
-
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -17,7 +15,6 @@ LEVELS: dict[Size, tuple[float, ...]] = {
 }
 
 
-@cache
 def adapted(size: Size) -> xr.Dataset:
     """Errors, active experts and idle samples of the default laboratory, by level and by k.
 

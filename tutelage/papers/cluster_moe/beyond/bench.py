@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -19,6 +18,7 @@ from tutelage import BadInput
 from tutelage.dynamics import Learner, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.second_layer import learned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import First, Numbers, Router, Units, unit_values
@@ -60,16 +60,14 @@ class Bench:
         self.test = _batch(settings, seed, stages.TEST, settings.test_samples, units, first, learner.theta)
         self.scale = np.linalg.norm(np.asarray(learner.theta), axis=1)
 
-    def features(self, router: Router) -> Numbers:
-        """What active experts say about the samples of Phase IV, (sample, expert, unit); zero for the others."""
-        return self.fitted.said * _active(router, self.fitted)[..., None]
-
     def tried(self, router: Router, sets: Sequence[Sequence[int]] | None = None) -> Tried:
         """The ridge fitted again with this router, for each set of experts; with all of them if none is given."""
         sets = [range(self.shape[0])] if sets is None else sets
         if any(not len(each) for each in sets):
             raise BadInput("Bench: a set of experts is empty, but at least one expert was expected.")
-        features = self.features(router).reshape(len(self.fitted.labels), -1)
+        # What active experts say about the samples of Phase IV; zero for the others.
+        said = self.fitted.said * _active(router, self.fitted)[..., None]
+        features = said.reshape(len(said), -1)
         gram, right = features.T @ features, features.T @ self.fitted.labels
         found = np.zeros((len(right), len(sets)))
         for column, each in enumerate(sets):
@@ -93,18 +91,8 @@ class Bench:
 def benches(size: Size) -> Iterator[Bench]:
     """A bench for each seed of the default laboratory, one at a time: each holds all that is said."""
     settings, run = configured("lab_b", size), laboratory("lab_b", size)
-    for seed in run["seed"].values:
-        yield Bench(settings, int(seed), finished(settings, run.sel(seed=seed)))
-
-
-def finished(settings: ClusterMoeSettings, run: xr.Dataset) -> Learner:
-    """The experts of one seed of a run after Phase III."""
-    made = stages.hired(settings, int(run["seed"]), run["router"].values)
-    return eqx.tree_at(
-        lambda each: (each.first, each.units.outgoing),
-        made,
-        (jnp.asarray(run["weights"].values), jnp.asarray(run["outgoing"].values)),
-    )
+    for number, seed in enumerate(run["seed"].values):
+        yield Bench(settings, int(seed), learned(settings, run, number))
 
 
 def _batch(

@@ -1,5 +1,6 @@
 """Exploration with a record of all weights, so that Phase II may be tried at any time of it."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -10,12 +11,11 @@ from tutelage.dynamics import Learner
 from tutelage.oracle import passing
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.result import sharply
-from tutelage.papers.cluster_moe.runs import configured
+from tutelage.papers.cluster_moe.runs import SEEDS, configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Units
 
-SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
 BATCHES: dict[Size, tuple[int, ...]] = {"quick": (100_000,), "full": (20_000, 100_000, 400_000)}
 """Samples of the router's one step, besides the step in expectation."""
 RECORDS: dict[Size, int] = {"quick": 12, "full": 32}
@@ -29,23 +29,26 @@ def scratch(size: Size) -> xr.Dataset:
     settings = configured("lab_b", size, average_ties=False)
     learners = [stages.explorers(settings, seed) for seed in range(SEEDS[size])]
     times, first = followed(settings, learners, settings.explore_samples, RECORDS[size])
-    data = xr.concat(
-        [
-            xr.concat([tried(settings, seed, learner.units, at, BATCHES[size]) for at in rows], "time")
-            for seed, (learner, rows) in enumerate(zip(learners, first, strict=True))
-        ],
-        "seed",
-    )
+    data = by_record(lambda seed, units, at: tried(settings, seed, units, at, BATCHES[size]), learners, first)
     return data.assign_coords(time=times).assign_attrs(settings.about())
 
 
+def by_record(look: Callable[[int, Units, Numbers], xr.Dataset], learners: list[Learner], first: Numbers) -> xr.Dataset:
+    """What `look(seed, units, first)` sees at every record (seed, time) of what learners were `followed` to."""
+    rows = [
+        xr.concat([look(seed, learner.units, at) for at in row], "time")
+        for seed, (learner, row) in enumerate(zip(learners, first, strict=True))
+    ]
+    return xr.concat(rows, "seed")
+
+
 def followed(
-    settings: ClusterMoeSettings, learners: list[Learner], samples: int, records: int
+    settings: ClusterMoeSettings, learners: list[Learner], samples: int, records: int, phase: int = stages.EXPLORE
 ) -> tuple[NDArray, Numbers]:
     """Learners with the step of Phase I: times of records, and weights (seed, time, expert, unit, dim)."""
-    stops = np.geomspace(FIRST * samples, samples, records)
-    times, _, weights = stages.trained(settings, learners, settings.explore_step, samples, stops)
-    return times, weights
+    stops, seeds = np.geomspace(FIRST * samples, samples, records), list(range(len(learners)))
+    data = stages.trained(settings, seeds, learners, settings.explore_step, samples, phase, stops).dataset
+    return data["time"].values.astype(int), data["weights"].values
 
 
 def tried(

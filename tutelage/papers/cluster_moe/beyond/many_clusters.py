@@ -5,8 +5,7 @@ of orthogonal ones an expert may be positive for several or for none. The highes
 four highest may well be those of one cluster.
 """
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -38,21 +37,18 @@ SAMPLES = 4_000
 _EXPLORERS, _SCORES = 41, 42
 
 
-class Pipe(NamedTuple):
-    """Sizes of the phases with SGD."""
-
-    clusters: int
-    dim: int
-    seeds: int
-    explore_samples: int
-    samples: int
-    late_samples: int
-    width: int
-    ridge_samples: int
-    test_samples: int
-
-
-PIPE = Pipe(3, 20, 3, 6_000_000, 1_500_000, 500_000, 24, 20_000, 100_000)
+PIPE = {
+    "clusters": 3,
+    "dim": 20,
+    "seeds": 3,
+    "explore_samples": 6_000_000,
+    "samples": 1_500_000,
+    "late_samples": 500_000,
+    "width": 24,
+    "ridge_samples": 20_000,
+    "test_samples": 100_000,
+}
+"""Sizes of the phases with SGD."""
 
 
 def of_clusters(count: int, dim: int, among: int | None = None, **changes: Any) -> ClusterMoeSettings:
@@ -109,7 +105,6 @@ def judged(chosen: Numbers) -> dict[str, float]:
     }
 
 
-@cache
 def flown(size: Size) -> xr.Dataset:
     """Exploration and router in expectation, at a large dimension, by the number of clusters and router."""
     parts = [xr.concat([_flown(count, max(COUNTS), seed) for seed in range(SEEDS[size])], "seed") for count in COUNTS]
@@ -137,25 +132,23 @@ def _judged_by(theta: Numbers, inputs: Clusters, seed: int, count: int) -> xr.Da
     )
 
 
-@cache
 def learned() -> xr.Dataset:
     """All phases with SGD, Phases III and IV with each router: errors beside the parts of `judged`."""
-    parts = [_learned(PIPE, seed) for seed in range(PIPE.seeds)]
-    return xr.concat(parts, "seed").assign_attrs(PIPE._asdict())
+    return xr.concat([_learned(seed) for seed in range(PIPE["seeds"])], "seed").assign_attrs(PIPE)
 
 
-def _learned(pipe: Pipe, seed: int) -> xr.Dataset:
-    sizes = pipe._asdict()
-    settings = of_clusters(sizes.pop("clusters"), sizes.pop("dim"), **{k: v for k, v in sizes.items() if k != "seeds"})
-    explorer = _after(stages.explorers(settings, seed), settings, settings.explore_step, settings.explore_samples)
+def _learned(seed: int) -> xr.Dataset:
+    sizes = {name: value for name, value in PIPE.items() if name not in ("clusters", "dim", "seeds")}
+    settings = of_clusters(PIPE["clusters"], PIPE["dim"], **sizes)
+    explorer = stages.explorers(settings, seed)
+    explorer = _after(explorer, settings, seed, settings.explore_step, settings.explore_samples, stages.EXPLORE)
     theta = stages.expected(settings, explorer.units, explorer.first)
     data = _judged_by(theta, settings.problem().inputs, seed, settings.clusters)
     errors, known = [], []
     for router in ROUTERS.values():
         hired = eqx.tree_at(lambda each: each.router, stages.hired(settings, seed, theta), router)
-        early = _after(hired, settings, settings.step, settings.samples)
-        late = stages.onwards(early, settings, seed, stages.LATE)
-        late = _after(late, settings, settings.late_step, settings.late_samples)
+        early = _after(hired, settings, seed, settings.step, settings.samples, stages.EXPERTS)
+        late = _after(early, settings, seed, settings.late_step, settings.late_samples, stages.LATE)
         bench = Bench(settings, seed, late)
         errors.append(float(bench.tried(router).errors[0]))
         known.append(float(np.mean(_both(settings, np.asarray(late.first)))))
@@ -163,8 +156,9 @@ def _learned(pipe: Pipe, seed: int) -> xr.Dataset:
     return data.assign(error=("router", errors), known=("router", known), zero=zero)
 
 
-def _after(learner: Learner, settings: ClusterMoeSettings, step: float, samples: int) -> Learner:
-    return stages.trained(settings, [learner], step, samples)[1][0]
+def _after(learner: Learner, settings: ClusterMoeSettings, seed: int, step: float, samples: int, phase: int) -> Learner:
+    moved = stages.trained(settings, [seed], [learner], step, samples, phase)
+    return eqx.tree_at(lambda each: each.first, learner, moved.final.first[0])
 
 
 def _both(settings: ClusterMoeSettings, first: Numbers) -> NDArray[np.bool_]:

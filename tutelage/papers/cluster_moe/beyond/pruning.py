@@ -1,6 +1,5 @@
 """Which experts can go? Orders of removal, and the error of every set of experts that may be kept."""
 
-from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -82,14 +81,14 @@ def enough(errors: Numbers) -> int:
     return int(far[-1]) + 2 if len(far) else 1
 
 
-@cache
 def pruned(size: Size) -> xr.Dataset:
     """Errors (seed, kept) of the default laboratory, by order, and over all sets of as many experts."""
     settings, run = configured("lab_b", size), laboratory("lab_b", size)
+    experts = range(settings.experts)
+    sets = [each for count in experts for each in combinations(experts, count + 1)]
     parts = [
         _one(settings, bench.tried(Threshold(settings.threshold), sets), sets, run.sel(seed=seed))
         for seed, bench in zip(run["seed"].values, benches(size), strict=True)
-        for sets in [_sets(settings.experts)]
     ]
     data = xr.concat(parts, "seed").assign_coords(seed=run["seed"], kept=np.arange(1, settings.experts + 1))
     vanilla = run["error"].sel(network="vanilla", drop=True)
@@ -114,10 +113,6 @@ def _one(settings: ClusterMoeSettings, tried: Tried, sets: list[Kept], run: xr.D
             "worst": ("kept", [np.max(each) for each in by_count]),
         }
     )
-
-
-def _sets(count: int) -> list[Kept]:
-    return [each for size in range(1, count + 1) for each in combinations(range(count), size)]
 
 
 def _cosines(rows: Numbers) -> Numbers:

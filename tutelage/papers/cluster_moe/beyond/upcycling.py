@@ -5,8 +5,6 @@ neurons are dealt to the experts: each gets some of them at random, perturbed. W
 would be the same, and the router `V_m - mean V` zero: symmetric experts cannot be told apart.
 """
 
-from functools import cache
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,8 +15,8 @@ from numpy.typing import NDArray
 from tutelage import BadInput
 from tutelage.dynamics import Learner
 from tutelage.papers.cluster_moe import stages
-from tutelage.papers.cluster_moe.beyond.exploring import SEEDS, followed, tried
-from tutelage.papers.cluster_moe.runs import configured
+from tutelage.papers.cluster_moe.beyond.exploring import by_record, followed, tried
+from tutelage.papers.cluster_moe.runs import SEEDS, configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Units
@@ -54,19 +52,14 @@ def dealt(
     return mine, rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
-@cache
 def copied(size: Size) -> xr.Dataset:
     """Phase II with copies of a dense network of any age, by perturbation: `aim` (seed, time, shake, deal)."""
     settings = configured("lab_b", size, average_ties=False)
     learners, times, first = _dense(size)
-    parts = [
-        xr.concat([_dealt_at(settings, size, seed, learner.units, at) for at in rows], "time")
-        for seed, (learner, rows) in enumerate(zip(learners, first, strict=True))
-    ]
-    return xr.concat(parts, "seed").sel(batch=0, drop=True).assign_coords(time=times)
+    data = by_record(lambda seed, units, at: _dealt_at(settings, size, seed, units, at), learners, first)
+    return data.sel(batch=0, drop=True).assign_coords(time=times)
 
 
-@cache
 def continued(size: Size) -> xr.Dataset:
     """Copies of the dense network at half of its time, perturbed, explore on; time counts all samples."""
     settings = configured("lab_b", size, average_ties=False)
@@ -77,15 +70,12 @@ def continued(size: Size) -> xr.Dataset:
         for seed, (learner, rows) in enumerate(zip(learners, first, strict=True))
     ]
     samples = int(LATER * settings.explore_samples)
-    later, moved = followed(settings, copies, samples, RECORDS[size])
-    parts = [
-        xr.concat([tried(settings, seed, learner.units, at) for at in rows], "time")
-        for seed, (learner, rows) in enumerate(zip(copies, moved, strict=True))
-    ]
-    return xr.concat(parts, "seed").sel(batch=0, drop=True).assign_coords(time=times[place] + later)
+    # On samples that the dense network has not seen.
+    later, moved = followed(settings, copies, samples, RECORDS[size], _ONWARDS)
+    data = by_record(lambda seed, units, at: tried(settings, seed, units, at), copies, moved)
+    return data.sel(batch=0, drop=True).assign_coords(time=times[place] + later)
 
 
-@cache
 def _dense(size: Size) -> tuple[list[Learner], NDArray, Numbers]:
     settings = configured("lab_b", size, average_ties=False)
     learners = [stages.vanilla(settings, seed) for seed in range(SEEDS[size])]
@@ -105,6 +95,6 @@ def _dealt_at(settings: ClusterMoeSettings, size: Size, seed: int, units: Units,
 
 
 def _explorer(settings: ClusterMoeSettings, seed: int, units: Units, first: Numbers) -> Learner:
-    """Copies in Phase I, on samples that the dense network has not seen."""
-    learner = stages.onwards(stages.explorers(settings, seed), settings, seed, _ONWARDS)
+    """Copies in Phase I."""
+    learner = stages.explorers(settings, seed)
     return eqx.tree_at(lambda each: (each.units, each.first), learner, (units, jnp.asarray(first, settings.precision)))

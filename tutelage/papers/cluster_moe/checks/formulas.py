@@ -1,6 +1,7 @@
 """Hermite facts of Appendix A, shifted coefficients of Lemma C.7, and the population gradient, by quadrature."""
 
 import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -161,12 +162,8 @@ def _lemma_c7(evidence: Evidence, lift: int) -> float:
     return worst
 
 
-def by_slope(evidence: Evidence) -> Finding:
-    return at_most(_lemma_c7(evidence, 1), 1e-9, detail="The index of He under the expectation is i - 1.")
-
-
-def printed_by_slope(evidence: Evidence) -> Finding:
-    return at_most(_lemma_c7(evidence, 0), 1e-9, detail="Relative to the largest coefficient.")
+def by_slope(evidence: Evidence, lift: int, detail: str) -> Finding:
+    return at_most(_lemma_c7(evidence, lift), 1e-9, detail=detail)
 
 
 # The population gradient.
@@ -273,14 +270,14 @@ CLAIMS = (
         "Lemma C.7, corrected",
         "alpha_i = E[a s'(Z + m) He_{i-1}(Z)]/sqrt(i!).",
         _UNITS,
-        by_slope,
+        partial(by_slope, lift=1, detail="The index of He under the expectation is i - 1."),
     ),
     Claim(
         "CM-ALPHA:printed",
         "Lemma C.7",
         "alpha_i = E[a s'(Z + m) He_i(Z)]/sqrt(i!).",
         _UNITS,
-        printed_by_slope,
+        partial(by_slope, lift=0, detail="Relative to the largest coefficient."),
         **_WRONG,
         explanation="The lemma's series is right; the expectation said to be equal needs He_{i-1}.",
     ),

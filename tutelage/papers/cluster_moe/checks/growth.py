@@ -43,14 +43,10 @@ def printed_bound_holds(evidence: Evidence) -> Finding:
     return at_most(low, 0.0, detail=text)
 
 
-def _passages(evidence: Evidence) -> tuple[Numbers, list[passages.Passage]]:
+def _passages(evidence: Evidence) -> list[Numbers]:
+    """Dimensions, times of all neurons to both levels, (dim, neuron), and those foretold (dim)."""
     dims = passages.DIMS[evidence.size]
-    return np.array(dims, float), [passages.passage(dim) for dim in dims]
-
-
-def _all(found: list[passages.Passage], name: str) -> Numbers:
-    """The times of all neurons, (dim, neuron)."""
-    return np.array([getattr(each, name) for each in found])
+    return [np.array(dims, float), *map(np.array, zip(*(passages.passage(dim) for dim in dims), strict=True))]
 
 
 def _middle(values: Numbers) -> Numbers:
@@ -59,8 +55,7 @@ def _middle(values: Numbers) -> Numbers:
 
 
 def hitting_exponent(evidence: Evidence) -> Finding:
-    dims, found = _passages(evidence)
-    weak, told = _all(found, "weak"), np.array([each.foretold_weak for each in found])
+    dims, weak, _, told, _ = _passages(evidence)
     times = _middle(weak)
     if not np.all(np.isfinite(times)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the level in time.")
@@ -74,12 +69,11 @@ def hitting_exponent(evidence: Evidence) -> Finding:
 
 
 def later_is_quicker(evidence: Evidence) -> Finding:
-    dims, found = _passages(evidence)
-    weak, strong = _all(found, "weak"), _all(found, "strong")
+    dims, weak, strong, told_weak, told_strong = _passages(evidence)
     ratio = _later_over_first(strong, weak)
     if not np.all(np.isfinite(ratio)):
         return Finding(Verdict.NOT_REACHED, detail="Less than half of the neurons passed the levels in time.")
-    told = [(each.foretold_strong - each.foretold_weak) / each.foretold_weak for each in found]
+    told = (told_strong - told_weak) / told_weak
     slope = lines.exponent_over_seeds(
         dims, lambda chosen: _later_over_first(strong[:, chosen], weak[:, chosen]), weak.shape[1]
     )
@@ -130,10 +124,6 @@ def settles_where_told(evidence: Evidence) -> Finding:
     return at_most(np.exp(logs), 1.5, seeds=passages.NEURONS, detail=text)
 
 
-def _won(evidence: Evidence) -> passages.Won:
-    return passages.won(passages.EXPERTS[evidence.size])
-
-
 def _right(won: passages.Won, foretold: races.Professionals) -> tuple[float, float]:
     """How often the cluster, and cluster and neuron, are those foretold."""
     cluster = won.seen.cluster == foretold.cluster
@@ -141,7 +131,7 @@ def _right(won: passages.Won, foretold: races.Professionals) -> tuple[float, flo
 
 
 def race_foretells(evidence: Evidence) -> Finding:
-    won = _won(evidence)
+    won = passages.won(passages.EXPERTS[evidence.size])
     cluster, both = _right(won, won.race)
     count = len(won.seen.cluster)
     text = f"{count} experts, {won.lost} more not decided in time; cluster and neuron are right for {both:.0%}."
@@ -154,7 +144,7 @@ def race_foretells(evidence: Evidence) -> Finding:
 
 
 def definition_foretells(evidence: Evidence) -> Finding:
-    won = _won(evidence)
+    won = passages.won(passages.EXPERTS[evidence.size])
     cluster, both = _right(won, won.printed)
     text = f"Cluster and neuron are right for {both:.0%}. Chance is 50% for the cluster."
     return at_least(cluster, 0.9, seeds=len(won.seen.cluster), detail=text)

@@ -2,12 +2,8 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -30,9 +26,9 @@ from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.explored import WEAK
-from tutelage.papers.cluster_moe.learned import RECOVERED, grown, tasks
+from tutelage.papers.cluster_moe.learned import RECOVERED, error_ratio, grown, tasks
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
+from tutelage.papers.cluster_moe.vanilla import coefficients
 from tutelage.problem import Units
 
 HIGH = 0.99  # what "with high probability" is taken for
@@ -46,18 +42,13 @@ class Lab(NamedTuple):
     data: xr.Dataset
 
 
-@cache
-def _lab(name: str, size: Size) -> Lab:
-    return Lab(runs.configured(name, size), runs.laboratory(name, size))
-
-
 def _at(name: str, check: Callable[[Lab], Finding]) -> Callable[[Evidence], Finding]:
     """The check of a laboratory; those besides the default one are run in full size only."""
 
     def checked(evidence: Evidence) -> Finding:
         if name != "lab_b" and not evidence.full:
             return Finding(Verdict.NOT_REACHED, detail=f"{name} takes minutes and is run in full size only.")
-        return check(_lab(name, evidence.size))
+        return check(Lab(runs.configured(name, evidence.size), runs.laboratory(name, evidence.size)))
 
     return checked
 
@@ -72,8 +63,8 @@ def _seeds(lab: Lab) -> list[int]:
 def _explored(lab: Lab) -> list[explored.Explored]:
     overlaps = lab.data["explore_overlap"].values
     return [
-        explored.trained(lab.settings, stages.explorers(lab.settings, seed).units, overlaps[number])
-        for number, seed in enumerate(_seeds(lab))
+        explored.trained(lab.settings, _explorer(lab, number).units, overlaps[number])
+        for number in range(len(_seeds(lab)))
     ]
 
 
@@ -112,9 +103,9 @@ def every_cluster_is_served(lab: Lab) -> Finding:
 
 def signs_stay(lab: Lab) -> Finding:
     told, worst = [], 0.0
-    for phase, name, units in (("I", "explore_overlap", _explorers), ("III", "overlap", _hired)):
+    for phase, name, learner in (("I", "explore_overlap", _explorer), ("III", "overlap", _learner)):
         flips = [
-            _flips(lab.settings, units(lab, number), lab.data[name].values[number])
+            _flips(lab.settings, learner(lab, number).units, lab.data[name].values[number])
             for number in range(len(_seeds(lab)))
         ]
         share = float(np.mean(flips))
@@ -123,12 +114,8 @@ def signs_stay(lab: Lab) -> Finding:
     return at_most(worst, 0.0, seeds=len(_seeds(lab)), detail=f"{' and '.join(told)} have a change of sign on record.")
 
 
-def _explorers(lab: Lab, number: int) -> Units:
-    return stages.explorers(lab.settings, _seeds(lab)[number]).units
-
-
-def _hired(lab: Lab, number: int) -> Units:
-    return _learner(lab, number).units
+def _explorer(lab: Lab, number: int) -> Learner:
+    return stages.explorers(lab.settings, _seeds(lab)[number])
 
 
 def _learner(lab: Lab, number: int) -> Learner:
@@ -138,13 +125,8 @@ def _learner(lab: Lab, number: int) -> Learner:
 def _flips(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> NDArray[np.bool_]:
     """Which neurons have had `alpha_k(b + rho nu_c)` of both signs, for some cluster, in records (time, ...)."""
     k = settings.exponent
-    alpha = np.asarray(_coefficients(ClusterOracle(settings.problem()), units, jnp.asarray(overlaps), k + 1))[..., k]
+    alpha = coefficients(ClusterOracle(settings.problem()), units, overlaps, k + 1)[..., k]
     return np.any(alpha * alpha[0] < 0, axis=(0, -1))
-
-
-@eqx.filter_jit
-def _coefficients(oracle: ClusterOracle, units: Units, overlaps: jax.Array, count: int) -> jax.Array:
-    return oracle.coefficients(units, overlaps, count)
 
 
 # Phase III: Lemmas C.21 to C.26, Theorem 4.3.
@@ -194,12 +176,8 @@ def vanilla_does_not(lab: Lab) -> Finding:
 # Phase IV: Theorem 4.6.
 
 
-def _ratio(lab: Lab) -> NDArray[np.float64]:
-    return (lab.data["error"].sel(network="moe") / lab.data["error"].sel(network="vanilla")).values
-
-
 def half_the_error(lab: Lab) -> Finding:
-    ratio, error = _ratio(lab), lab.data["error"].mean("seed")
+    ratio, error = error_ratio(lab.data), lab.data["error"].mean("seed")
     interval = mean_interval(ratio)
     text = f"Mean absolute errors {float(error.sel(network='moe')):.3f} and {float(error.sel(network='vanilla')):.3f}, "
     text += f"{float(lab.data['zero'].mean()):.3f} if zero is predicted; ratios {', '.join(f'{r:.3f}' for r in ratio)}."
@@ -208,7 +186,7 @@ def half_the_error(lab: Lab) -> Finding:
 
 
 def half_on_average(lab: Lab) -> Finding:
-    ratio = _ratio(lab)
+    ratio = error_ratio(lab.data)
     interval = mean_interval(ratio)
     verdict = Verdict.HOLDS if interval.high < 0.5 else Verdict.FAILS if interval.low > 0.5 else Verdict.NOT_REACHED
     text = (
@@ -240,12 +218,12 @@ def samples_help(lab: Lab) -> Finding:
 def blocks_are_exact(lab: Lab) -> Finding:
     settings, worst, told = lab.settings, 0.0, []
     starts = (
-        ("I", stages.explorers(settings, _seeds(lab)[0]), settings.explore_step),
-        ("III", _learner(lab, 0), settings.step),
+        ("I", stages.EXPLORE, _explorer(lab, 0), settings.explore_step),
+        ("III", stages.EXPERTS, _learner(lab, 0), settings.step),
     )
-    for phase, learner, step in starts:
-        moved = np.asarray(stages.trained(settings, [learner], step, SAMPLES)[1][0].first, float)
-        miss = float(np.max(np.abs(moved - looped(learner, SAMPLES, step))))
+    for phase, number, learner, step in starts:
+        moved = stages.trained(settings, _seeds(lab)[:1], [learner], step, SAMPLES, number).final.first[0]
+        miss = float(np.max(np.abs(np.asarray(moved, float) - looped(learner, SAMPLES, step))))
         worst = max(worst, miss)
         told.append(f"{miss:.1e} in Phase {phase}")
     return at_most(worst, 1e-10, detail=f"Largest difference of a weight after {SAMPLES} samples: {', '.join(told)}.")

@@ -4,7 +4,7 @@ Experts are planted: units with a chosen overlap with a task, as Lemma 4.9 says 
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,11 +125,11 @@ def _sorted(lab: Planted, theta: Numbers) -> Sorted:
 
 
 @cache
-def _population(dim: int, kappa: float, each: int, draws: int) -> tuple[Sorted, ...]:
+def _population(dim: int, kappa: float, each: int, full: bool) -> tuple[Sorted, ...]:
     """Antipodal and orthogonal means in turn."""
     labs = [
         planted(dim, kappa, each=each, means=means, seed=seed)
-        for seed in range(draws)
+        for seed in range(50 if full else 10)
         for means in ("antipodal", "orthogonal")
     ]
     return tuple(_sorted(lab, routing.expected_router(lab.problem, lab.units, lab.first)) for lab in labs)
@@ -158,9 +158,10 @@ def printed_rows_add_up(evidence: Evidence) -> Finding:
     return at_most(_rows_add_up(theta), 1e-12, detail="Relative to the largest entry.")
 
 
-def _directions(seen: tuple[Sorted, ...]) -> Finding:
-    worst = [float(each.along[each.outside].max() / each.along.max()) for each in seen]
-    best = [float(each.along.max(axis=1).min() / each.along.max()) for each in seen]
+def experts_turn_to_their_cluster(evidence: Evidence, dim: int, kappa: float, each: int) -> Finding:
+    seen = _population(dim, kappa, each, evidence.full)
+    worst = [float(one.along[one.outside].max() / one.along.max()) for one in seen]
+    best = [float(one.along.max(axis=1).min() / one.along.max()) for one in seen]
     text = f"Lemma 4.10 holds in {int(np.sum(np.array(worst) < 0))} of {len(seen)} draws."
     outside = f"The largest theta_m.v_c of an expert outside M_c, over the largest of all. {text}"
     return all_of(
@@ -178,28 +179,8 @@ def _probabilities(seen: tuple[Sorted, ...]) -> Finding:
     return all_of([at_most(wrong, DELTA, detail=text), at_least(right, 1 - DELTA, detail=best)])
 
 
-def _count(evidence: Evidence) -> int:
-    return 50 if evidence.full else 10
-
-
-def specialists_turn_to_their_cluster(evidence: Evidence) -> Finding:
-    return _directions(_population(200, 0.5, 1, _count(evidence)))
-
-
-def specialists_turn_in_small_dimension(evidence: Evidence) -> Finding:
-    return _directions(_population(30, 0.5, 1, _count(evidence)))
-
-
-def explorers_turn_to_their_cluster(evidence: Evidence) -> Finding:
-    return _directions(_population(200, 0.9, WIDTH, _count(evidence)))
-
-
-def samples_find_their_experts(evidence: Evidence) -> Finding:
-    return _probabilities(_population(200, 0.5, 1, _count(evidence)))
-
-
-def samples_find_explorers(evidence: Evidence) -> Finding:
-    return _probabilities(_population(200, 0.9, WIDTH, _count(evidence)))
+def samples_find_their_experts(evidence: Evidence, dim: int, kappa: float, each: int) -> Finding:
+    return _probabilities(_population(dim, kappa, each, evidence.full))
 
 
 def few_samples_are_enough(evidence: Evidence) -> Finding:
@@ -281,6 +262,8 @@ _PLANTED = (
     "ReLU, C = 2 antipodal or orthogonal means, rho = 3, M = 8, J = 4, one planted unit an expert with overlap "
     "{} with a task, exact expectations, d = {}"
 )
+_ONE: dict[str, Any] = {"dim": 200, "kappa": 0.5, "each": 1}
+_ALL: dict[str, Any] = {"dim": 200, "kappa": 0.9, "each": WIDTH}
 _EXPLORED = "the same, but all four units planted with overlap 0.9, each with a task of its own, d = 200"
 _SAMPLED = "lab_b, one planted unit an expert with overlap 0.9"
 _FAILS: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
@@ -341,7 +324,7 @@ CLAIMS = (
         "Lemmas 4.10 and C.15",
         "theta_m.v_c is negative for all experts outside M_c, and positive for some expert.",
         _PLANTED.format(0.5, 200),
-        specialists_turn_to_their_cluster,
+        partial(experts_turn_to_their_cluster, **_ONE),
         must_hold=False,
     ),
     Claim(
@@ -349,7 +332,7 @@ CLAIMS = (
         "Lemmas 4.10 and C.15",
         "The same in a small dimension.",
         _PLANTED.format(0.5, 30),
-        specialists_turn_in_small_dimension,
+        partial(experts_turn_to_their_cluster, **_ONE | {"dim": 30}),
         **_FAILS,
         explanation="Overlaps of the other units are up to 2/sqrt(d); their fourth powers are not small beside 0.5^4.",
     ),
@@ -358,7 +341,7 @@ CLAIMS = (
         "Lemmas 4.10 and C.15",
         "The same when exploration has gone on until all units have learnt a task.",
         _EXPLORED,
-        explorers_turn_to_their_cluster,
+        partial(experts_turn_to_their_cluster, **_ALL),
         **_FAILS,
         explanation="The router follows the sum over an expert's units: whose task the first unit has does not decide.",
     ),
@@ -367,7 +350,7 @@ CLAIMS = (
         "Lemmas C.14 and C.20",
         "For each cluster some expert has score >= 0 with probability 0.9, and experts outside M_c with at most 0.1.",
         _PLANTED.format(0.5, 200),
-        samples_find_their_experts,
+        partial(samples_find_their_experts, **_ONE),
         must_hold=False,
     ),
     Claim(
@@ -375,7 +358,7 @@ CLAIMS = (
         "Lemmas C.14 and C.20",
         "The same when exploration has gone on until all units have learnt a task.",
         _EXPLORED,
-        samples_find_explorers,
+        partial(samples_find_their_experts, **_ALL),
         **_FAILS,
         explanation="Experts with as many units on one task as on the other are routed by small differences.",
     ),

@@ -1,5 +1,6 @@
 """Theorem 4.3 and its lemmas in the exact population flow: where they hold, and where ReLU escapes them."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -61,7 +62,14 @@ def coefficients_are_close(evidence: Evidence) -> Finding:
 # Theorem 4.3.
 
 
-def _stays_low(races: list[Race]) -> Finding:
+def _races(evidence: Evidence, **changes: Any) -> list[Race]:
+    """ReLU, or with changes a protected polynomial."""
+    dims = protected_dims(evidence.size) if changes else DIMS[evidence.size]
+    return [race(example(dim, **changes)) for dim in dims]
+
+
+def stays_low(evidence: Evidence, **changes: Any) -> Finding:
+    races = _races(evidence, **changes)
     count = sum(len(each.start) for each in races)
     shared = sum(int(each.shared.sum()) for each in races)
     told = ", ".join(f"{each.highest.max():.3g} (d = {each.dim})" for each in races)
@@ -74,24 +82,12 @@ def _stays_low(races: list[Race]) -> Finding:
     return at_most(worst, starting_bound(count), seeds=count, detail=text)
 
 
-def _relu_races(evidence: Evidence) -> list[Race]:
-    return [race(example(dim)) for dim in DIMS[evidence.size]]
-
-
-def _polynomial_races(evidence: Evidence) -> list[Race]:
-    return [race(example(dim, **PROTECTED)) for dim in protected_dims(evidence.size)]
-
-
 def polynomial_is_protected(evidence: Evidence) -> Finding:
     case = protection(example(100, **PROTECTED))
-    return all_of([_stays_low(_polynomial_races(evidence)), at_most(float(case is not Protection.DEGREE), 0)])
+    return all_of([stays_low(evidence, **PROTECTED), at_most(float(case is not Protection.DEGREE), 0)])
 
 
-def relu_is_not(evidence: Evidence) -> Finding:
-    return _stays_low(_relu_races(evidence))
-
-
-def _exponent(evidence: Evidence, clusters: int) -> Finding:
+def escape_exponent(evidence: Evidence, clusters: int) -> Finding:
     """By the weighted fit's standard error; 3.3 of them are exceeded with probability 1e-3."""
     seen = escapes(evidence.size, clusters=clusters)
     slope, error = seen.slope()
@@ -102,19 +98,15 @@ def _exponent(evidence: Evidence, clusters: int) -> Finding:
     return at_most(abs(slope - seen.predicted), 3.3 * error, seeds=seen.trials, detail=text)
 
 
-def escape_exponent(evidence: Evidence) -> Finding:
-    return _exponent(evidence, 2)
-
-
 def escape_exponent_of_six(evidence: Evidence) -> Finding:
     if not evidence.full:
         return Finding(Verdict.NOT_REACHED, detail="Six clusters are run in full only.")
-    return _exponent(evidence, 6)
+    return escape_exponent(evidence, 6)
 
 
 def race_is_foretold(evidence: Evidence) -> Finding:
     shares = {}
-    for each in _relu_races(evidence):
+    for each in _races(evidence):
         ends = np.where(each.shared, each.clusters, np.argmax(np.abs(each.flow.final[:, : each.clusters]), axis=-1))
         settled = each.shared | each.local
         shares[each.dim] = float(np.mean(ends[settled] == each.favourite[settled]))
@@ -145,16 +137,12 @@ def even_is_protected(evidence: Evidence) -> Finding:
     )
 
 
-def small_exponent(evidence: Evidence) -> Finding:
-    return _stays_low([race(example(dim, exponent=4, **PROTECTED)) for dim in protected_dims(evidence.size)])
-
-
 # Lemmas B.15 and B.16.
 
 _LATE_DIM = 10**4
 
 
-def _late(evidence: Evidence, **changes: Any) -> Finding:
+def learnable_stay_large(evidence: Evidence, **changes: Any) -> Finding:
     settings = example(_LATE_DIM, **changes)
     ran, (good, states) = race(settings), after(settings)
     tasks = np.abs(states[..., : ran.clusters])
@@ -167,14 +155,6 @@ def _late(evidence: Evidence, **changes: Any) -> Finding:
     text += f"overlaps add up to at least {own.min():.4f} (asked: {bar:.4f}), |kappa_c| sqrt(d) of others is at most "
     text += f"{other.max():.3g}."
     return all_of([at_least(own, bar, seeds=int(good.sum()), detail=text), at_most(other, starting_bound(2 * WIDTH))])
-
-
-def learnable_stay_large(evidence: Evidence) -> Finding:
-    return _late(evidence, **PROTECTED)
-
-
-def learnable_stay_large_relu(evidence: Evidence) -> Finding:
-    return _late(evidence)
 
 
 def others_shrink(evidence: Evidence) -> Finding:
@@ -191,12 +171,11 @@ def others_shrink(evidence: Evidence) -> Finding:
 
 # Definition C.18 and Lemma C.21.
 
-_ALONE = (1.0, 0.0)  # an expert that is sent the first cluster only
-
 
 def _alone(evidence: Evidence, **changes: Any) -> Race:
+    """An expert that is sent the first cluster only."""
     dim = 10**4 if evidence.full else 10**3
-    return race(example(dim, exponent=4, **PROTECTED | changes), served=_ALONE)
+    return race(example(dim, exponent=4, **PROTECTED | changes), served=(1.0, 0.0))
 
 
 def _reached(ran: Race, members: np.ndarray, row: int) -> float:
@@ -250,12 +229,12 @@ def _flips(races: list[Race]) -> tuple[float, str]:
 
 
 def polynomial_signs_stay(evidence: Evidence) -> Finding:
-    share, text = _flips(_polynomial_races(evidence))
+    share, text = _flips(_races(evidence, **PROTECTED))
     return at_most(share, 0.0, detail=text)
 
 
 def relu_signs_stay(evidence: Evidence) -> Finding:
-    share, text = _flips(_relu_races(evidence))
+    share, text = _flips(_races(evidence))
     ran = race(example(DIMS[evidence.size][0]), threshold=0.2)
     first, crossed = ran.flow.flipped[:, :, ran.exponent].min(-1), ran.flow.crossed[:, ran.clusters]
     early = float(np.mean(first[ran.shared] <= crossed[ran.shared]))
@@ -301,7 +280,7 @@ CLAIMS = (
         "Theorems 4.3 and B.17",
         "|xi| sqrt(d) stays bounded for all neurons: none learns the global task.",
         _RELU,
-        relu_is_not,
+        stays_low,
         **_WRONG,
         explanation="Lemma B.9 takes for granted that learnable overlaps start at d^-1/2 up to logarithms. Neurons for "
         "which they are smaller, by d^(-1/(2(k-2))), learn the global task; their part of all is a power of d.",
@@ -312,7 +291,7 @@ CLAIMS = (
         "The fraction of neurons that learn the global task is d^(-|C_j|/(2(k-2))): the measured exponent is the "
         "predicted one to 3.3 standard errors.",
         _RELU,
-        escape_exponent,
+        partial(escape_exponent, clusters=2),
         ours=True,
         must_hold=False,
         explanation="A law of large d: of the neurons whose starts favour the global task, the exponent is -0.098 from "
@@ -342,14 +321,14 @@ CLAIMS = (
         "Lemmas 4.5 and B.16",
         "After t_Delta the learnable overlaps add up to d^(-1/4-1/(8k)) or more, and other local ones stay O(d^-1/2).",
         "the same with d = 10^4, activation a h_6",
-        learnable_stay_large,
+        partial(learnable_stay_large, **PROTECTED),
     ),
     Claim(
         "CM-12:relu",
         "Lemmas 4.5 and B.16",
         "After t_Delta the learnable overlaps add up to d^(-1/4-1/(8k)) or more, and other local ones stay O(d^-1/2).",
         "the same with d = 10^4, ReLU, neurons that end on a local task",
-        learnable_stay_large_relu,
+        learnable_stay_large,
         must_hold=False,
     ),
     Claim(
@@ -364,7 +343,7 @@ CLAIMS = (
         "Example 4.1",
         "k >= 5 is not needed: with k = 4, too, no neuron learns the global task.",
         "activation a h_4, rho = 3, d = 10^2 and 10^5 (10^2 to 10^6 in full)",
-        small_exponent,
+        partial(stays_low, exponent=4, **PROTECTED),
         ours=True,
     ),
     Claim(

@@ -15,17 +15,9 @@ from tutelage.papers.cluster_moe.figures import (
     training,
 )
 
+_FOUND = (training, errors, escape_fraction, protected, hitting, stationary, router_error, collapse)
 FIGURES = (
     *specialisation.FIGURES,
-    recovered.FIGURE,
-    paper_size.FIGURE,
-    training.FIGURE,
-    errors.FIGURE,
-    escape_fraction.FIGURE,
-    protected.FIGURE,
-    hitting.FIGURE,
-    stationary.FIGURE,
-    router_error.FIGURE,
-    collapse.FIGURE,
+    *(module.FIGURE for module in (recovered, paper_size, *_FOUND)),
     *beyond.FIGURES,
 )

@@ -4,21 +4,17 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Series, Sheet, line, mean_interval
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.learned import error_ratio
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 NAMES = {"moe": "mixture of experts", "vanilla": "without a router"}
 LEVEL = 0.95
 
 
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Mean absolute errors (seed, network), also by cluster, and that of predicting zero."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
-
-
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
-    """The same from any run."""
+    """Mean absolute errors (seed, network), also by cluster, and that of predicting zero."""
     names = ("dim", "experts", "width", "vanilla_width", "ridge_samples", "test_samples")
     found = data[["error", "error_se", "error_by_cluster", "zero"]]
     return found.assign_attrs({name: getattr(settings, name) for name in names})
@@ -26,7 +22,7 @@ def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     about, seeds = dataset.attrs, dataset.sizes["seed"]
-    ratio = _ratio(dataset)
+    ratio = error_ratio(dataset)
     caption = (
         f"Mean absolute error against the labels without noise on {about['test_samples']:,} fresh samples, after ridge "
         f"regression of the second layer on {about['ridge_samples']:,}; d = {about['dim']}, {about['experts']} experts "
@@ -38,10 +34,6 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     )
     panels = (_by_seed(dataset), _by_cluster(dataset), _ratios(dataset))
     return Sheet("Errors after Phase IV", panels, columns=3, caption=caption)
-
-
-def _ratio(dataset: xr.Dataset) -> np.ndarray:
-    return (dataset["error"].sel(network="moe") / dataset["error"].sel(network="vanilla")).values
 
 
 def _mean(values: np.ndarray, at: np.ndarray, colour: int) -> Series:
@@ -88,7 +80,7 @@ def _by_cluster(dataset: xr.Dataset) -> Panel:
 
 
 def _ratios(dataset: xr.Dataset) -> Panel:
-    ratio = _ratio(dataset)
+    ratio = error_ratio(dataset)
     ends = np.array([-0.4, len(ratio) - 0.6])
     series = (
         _mean(ratio, ends, 2),
@@ -100,4 +92,4 @@ def _ratios(dataset: xr.Dataset) -> Panel:
     )  # fmt: skip
 
 
-FIGURE = Figure("errors", "Errors of both networks", compute, sheet, ours=True)
+FIGURE = Figure("errors", "Errors of both networks", of_laboratory(read_off), sheet, ours=True)

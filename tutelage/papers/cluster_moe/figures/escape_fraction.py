@@ -18,7 +18,7 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
     kinds = {"ReLU, C = 2": escapes(size), "polynomial, C = 2": escapes(size, protected=True)}
     if size == "full":
         kinds["ReLU, C = 6"] = escapes(size, clusters=6)
-    dims = escapes(size).dims
+    dims = kinds["ReLU, C = 2"].dims
     found: dict[str, Any] = {
         "learnt": (("kind", "dim"), [_on(seen, seen.successes, dims) for seen in kinds.values()]),
         "foretold": (("kind", "dim"), [_on(seen, seen.foretold, dims) for seen in kinds.values()]),

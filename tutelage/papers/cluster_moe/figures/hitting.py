@@ -1,9 +1,11 @@
 """How long weak recovery takes, against the dimension."""
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import BAND, GREY, Panel, Sheet, band, line, lines, spread
+from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line, lines, spread
 from tutelage.papers.cluster_moe.passages import (
     DIMS,
     NEURONS,
@@ -40,60 +42,38 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     )
 
 
-def _fine(dataset: xr.Dataset) -> np.ndarray:
-    dims = dataset["dim"].values
-    return np.geomspace(dims[0], dims[-1], 60)
-
-
 def _times(dataset: xr.Dataset) -> Panel:
-    dims = dataset["dim"].values
-    chain = band(dims, dataset["weak"].values.T, f"chain: median, {BAND}", kind="points", colour=0)
-    fine = _fine(dataset)
-    told = np.array([foretold(float(d), WEAK) for d in fine])
-    return Panel(
-        f"time to the overlap {WEAK:g}",
-        "dimension d",
-        "samples",
-        (
-            chain,
-            line(fine, told, "without noise", colour=1),
-            line(
-                fine,
-                chain.y[-1] * (fine / dims[-1]) ** (K - 1),
-                f"$d^{{k-1}} = d^{K - 1}$, through the last point",
-                dash="dashed",
-                colour=GREY,
-            ),
-        ),
-        xscale="log",
-        yscale="log",
-    )
+    chain = band(dataset["dim"], dataset["weak"].values.T, f"chain: median, {BAND}", kind="points", colour=0)
+    law = f"$d^{{k-1}} = d^{K - 1}$"
+    return _panel(f"time to the overlap {WEAK:g}", "samples", chain, lambda d: foretold(d, WEAK), K - 1, law)
 
 
 def _ratios(dataset: xr.Dataset) -> Panel:
-    dims, fine = dataset["dim"].values, _fine(dataset)
     later = np.where(np.isfinite(dataset["strong"]), dataset["strong"], np.nan) - dataset["weak"].values
     weak = spread(dataset["weak"].values, axis=1)[1]
-    ratio = np.nanmedian(later, axis=1) / weak
-    told = np.array([foretold(float(d), STRONG) / foretold(float(d), WEAK) - 1 for d in fine])
-    return Panel(
-        f"time from {WEAK:g} to {STRONG:g}, over that before",
-        "dimension d",
-        "ratio of medians",
-        (
-            line(dims, ratio, "chain", kind="points", colour=0),
-            line(fine, told, "without noise", colour=1),
-            line(
-                fine,
-                ratio[-1] * (fine / dims[-1]) ** (-(K - 2) / 2),
-                f"$d^{{-(k-2)/2}} = d^{{-{(K - 2) // 2}}}$, through the last point",
-                dash="dashed",
-                colour=GREY,
-            ),
-        ),
-        xscale="log",
-        yscale="log",
+    chain = line(dataset["dim"], np.nanmedian(later, axis=1) / weak, "chain", kind="points", colour=0)
+    title, law = f"time from {WEAK:g} to {STRONG:g}, over that before", f"$d^{{-(k-2)/2}} = d^{{-{(K - 2) // 2}}}$"
+    return _panel(
+        title, "ratio of medians", chain, lambda d: foretold(d, STRONG) / foretold(d, WEAK) - 1, -(K - 2) / 2, law
     )
+
+
+def _panel(title: str, label: str, chain: Series, told: Callable[[float], float], power: float, law: str) -> Panel:
+    """The chain, what is told without noise, and a power of d through the last point."""
+    dims = chain.x
+    fine = np.geomspace(dims[0], dims[-1], 60)
+    series = (
+        chain,
+        line(fine, [told(float(d)) for d in fine], "without noise", colour=1),
+        line(
+            fine,
+            chain.y[-1] * (fine / dims[-1]) ** power,
+            f"{law}, through the last point",
+            dash="dashed",
+            colour=GREY,
+        ),
+    )
+    return Panel(title, "dimension d", label, series, xscale="log", yscale="log")
 
 
 def _caption(dataset: xr.Dataset) -> str:

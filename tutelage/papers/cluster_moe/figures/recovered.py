@@ -4,16 +4,11 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Panel, Sheet
-from tutelage.papers.cluster_moe.figures.specialisation import TASKS, cells
+from tutelage.papers.cluster_moe.figures.specialisation import cells, task_names
 from tutelage.papers.cluster_moe.learned import RECOVERED, sharpest, tasks
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
-
-
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Overlaps of two experts of the default laboratory."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
+from tutelage.papers.paper import Figure
 
 
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings, seed: int = 0) -> xr.Dataset:
@@ -67,7 +62,7 @@ def panel(dataset: xr.Dataset, c: int, absolute: bool) -> Panel:
     neurons = tuple(str(j + 1) for j in range(overlap.shape[1]))
     shown = np.abs(overlap) if absolute else overlap
     label = r"$|w_{mj} \cdot w_i^*|$" if absolute else r"$w_{mj} \cdot w_i^*$"
-    table = cells(shown, label, _names(dataset), neurons, ends=(0.0, 1.0) if absolute else None)
+    table = cells(shown, label, task_names(dataset), neurons, ends=(0.0, 1.0) if absolute else None)
     title = f"Expert {int(dataset['shown'][c])}, of cluster {c + 1}{': absolute values' if absolute else ''}"
     return Panel(title, "neuron $j$", "task", fields=(table,))
 
@@ -76,12 +71,8 @@ def recovering(dataset: xr.Dataset) -> Panel:
     """Tasks by experts: how many neurons recover a task."""
     count = dataset["recovering"].values
     experts = tuple(str(m + 1) for m in range(count.shape[1]))
-    table = cells(count, "neurons", _names(dataset), experts, ends=(0.0, float(max(count.max(), 1))), written=".0f")
+    table = cells(count, "neurons", task_names(dataset), experts, ends=(0.0, float(max(count.max(), 1))), written=".0f")
     return Panel("Neurons that recover a task", "expert $m$", "task", fields=(table,))
 
 
-def _names(dataset: xr.Dataset) -> tuple[str, ...]:
-    return tuple(TASKS.get(str(name), str(name)) for name in dataset["task"].values)
-
-
-FIGURE = Figure("fig2", "Figure 2: what experts recover", compute, sheet)
+FIGURE = Figure("fig2", "Figure 2: what experts recover", of_laboratory(read_off), sheet)

@@ -8,20 +8,15 @@ import xarray as xr
 from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.learned import cosines, exceeding
 from tutelage.papers.cluster_moe.result import SHARP
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 TASKS = {"w1": "$w_1^*$", "w2": "$w_2^*$", "wg": "$w_g^*$"}
 
 
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Counts of Figure 1(a), cosines and probabilities of Figure 1(b), of the default laboratory."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
-
-
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
-    """The same from any run."""
+    """Counts of Figure 1(a), cosines and probabilities of Figure 1(b)."""
     found = {
         "count": exceeding(data, settings.exponent).rename(row="task"),
         "cosine": cosines(data, settings.problem()),
@@ -57,7 +52,7 @@ def counts(dataset: xr.Dataset, seed: int = 0) -> Panel:
     """Tasks by experts."""
     count = dataset["count"].isel(seed=seed)
     ends = (0.0, float(dataset.attrs["explore_width"]))
-    table = cells(count.values, "neurons", _tasks(dataset), _experts(dataset), ends=ends, written=".0f")
+    table = cells(count.values, "neurons", task_names(dataset), _experts(dataset), ends=ends, written=".0f")
     return Panel(f"Neurons that know a task, seed {seed}", "expert $m$", "task", fields=(table,))
 
 
@@ -71,7 +66,7 @@ def _shares(dataset: xr.Dataset) -> Panel:
         neurons = max(number, 1) * dataset.attrs["explore_width"]
         part.append(100 * count.where(chosen, 0).sum(("seed", "expert")).values / neurons)
         names.append(f"cluster {c} ({number} experts)")
-    table = cells(np.stack(part, axis=1), "% of the neurons", _tasks(dataset), tuple(names), (0.0, 100.0), ".0f")
+    table = cells(np.stack(part, axis=1), "% of the neurons", task_names(dataset), tuple(names), (0.0, 100.0), ".0f")
     title = f"The same in {dataset.sizes['seed']} seeds"
     return Panel(title, "cluster that the expert sees most in Phase III", "task", fields=(table,))
 
@@ -144,7 +139,8 @@ def cells(
                  ends=ends, written=written)  # fmt: skip
 
 
-def _tasks(dataset: xr.Dataset) -> tuple[str, ...]:
+def task_names(dataset: xr.Dataset) -> tuple[str, ...]:
+    """As a table shows them."""
     return tuple(TASKS.get(str(name), str(name)) for name in dataset["task"].values)
 
 
@@ -157,6 +153,6 @@ def _means(dataset: xr.Dataset) -> tuple[str, ...]:
 
 
 FIGURES = (
-    Figure("fig1a", "Figure 1(a): experts after exploration", compute, explored),
-    Figure("fig1b", "Figure 1(b): the router after one step", compute, routing),
+    Figure("fig1a", "Figure 1(a): experts after exploration", of_laboratory(read_off), explored),
+    Figure("fig1b", "Figure 1(b): the router after one step", of_laboratory(read_off), routing),
 )

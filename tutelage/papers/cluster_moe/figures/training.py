@@ -3,22 +3,17 @@
 import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band
-from tutelage.papers.cluster_moe.learned import explored, grown, tasks
-from tutelage.papers.cluster_moe.runs import configured, laboratory
+from tutelage.papers.cluster_moe.learned import grown, tasks
+from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 KINDS = {"own": "own local task", "shared": "global task", "other": "other local task"}
 
 
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """The largest |overlap| of each expert's neurons by kind of task, and of the vanilla neurons by task."""
-    return read_off(laboratory("lab_b", size), configured("lab_b", size))
-
-
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
-    """The same from any run."""
-    one, two = explored(data), grown(data)
+    """The largest |overlap| of each expert's neurons by kind of task, and of the vanilla neurons by task."""
+    one, two = grown(data, "explore_"), grown(data)
     best = abs(data["vanilla_overlap"].sel(row=tasks(data))).max("vanilla_unit")
     found = {f"explore_{name}": one[name] for name in KINDS} | {f"expert_{name}": two[name] for name in KINDS}
     found |= {"vanilla": best, "sharp": data["sharp"]}
@@ -76,4 +71,4 @@ def _panel(title: str, series: list[Series], dataset: xr.Dataset) -> Panel:
     )
 
 
-FIGURE = Figure("training", "Overlaps through the phases", compute, sheet, ours=True)
+FIGURE = Figure("training", "Overlaps through the phases", of_laboratory(read_off), sheet, ours=True)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines, seed_lines
+from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, along, barred, curves
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -41,8 +41,8 @@ def rate(weight: float, step: float) -> float:
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Losses in each dimension, and when they have halved and left the plateau on the fourth order."""
     base = {"teachers": TEACHERS, "width": WIDTH, "until": UNTIL}
-    rows = [_row(traces(BeyondNtkSettings(dim=dim, **base), SEEDS, RECORDS)) for dim in DIMS[size]]
-    joined = xr.concat(rows, "dim").assign_coords(dim=np.array(DIMS[size], float))
+    dims = [float(dim) for dim in DIMS[size]]
+    joined = along("dim", dims, lambda dim: _row(traces(BeyondNtkSettings(dim=int(dim), **base), SEEDS, RECORDS)))
     return joined.assign_attrs(teachers=TEACHERS, width=WIDTH, rate=rate(1 / TEACHERS, BeyondNtkSettings().step))
 
 
@@ -53,22 +53,17 @@ def _row(data: xr.Dataset) -> xr.Dataset:
     fourth = data["norm"].sel(tensor_order=4, drop=True)
     found = {"L": data["L"], "half": ("seed", first_below(data["L"], level)), "covered": covered}
     found["fourth"] = ("seed", first_below(fourth, FALLEN / math.sqrt(TEACHERS)))
-    return xr.Dataset(found).drop_vars("step")
+    return xr.Dataset(found)
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    later, dims = dataset.isel(time=slice(1, None)), dataset["dim"].values
-    curves = [
-        each
-        for colour, dim in enumerate(d for d in dims if d in SHOWN)
-        for each in seed_lines(later["time"], later["L"].sel(dim=dim), f"d = {dim:g}", colour=colour)
-    ]
+    dims = dataset["dim"].values
     start = float(dataset["half"].isel(dim=-1).mean())
     law = line(
         dims, start + np.log(dims / dims[-1]) / (2 * dataset.attrs["rate"]), _law(dataset), dash="dashed", colour=GREY
     )
     panels = (
-        Panel("loss", TIME, "L", tuple(curves), yscale="log"),
+        Panel("loss", TIME, "L", curves(dataset["L"], "dim", SHOWN, "d ="), yscale="log"),
         Panel(
             "escape",
             "dimension d",

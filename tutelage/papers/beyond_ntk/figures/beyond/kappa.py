@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import GREY, Panel, Sheet, line, lines, seed_lines
+from tutelage.analysis import GREY, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, along, barred, curves, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -17,8 +17,7 @@ HELD = 0.5
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Losses, escape times, and when each direction is taken, for each ratio of weights."""
-    rows = [_row(size, ratio) for ratio in KAPPAS[size]]
-    joined = xr.concat(rows, "kappa").assign_coords(kappa=list(KAPPAS[size]))
+    joined = along("kappa", KAPPAS[size], lambda ratio: _row(size, ratio))
     return joined.assign_attrs(SHAPES[size]._asdict())
 
 
@@ -28,16 +27,13 @@ def _row(size: Size, ratio: float) -> xr.Dataset:
     held = data["caught"] >= HELD * xr.DataArray(a, dims="teacher")
     taken = data["time"].isel(time=held.argmax("time")).where(held.any("time"))
     found = {"L": data["L"], "escape": ("seed", half_times(data)), "taken": taken.drop_vars(("time", "step"))}
-    return xr.Dataset(found | {"weight": ("teacher", a)}).drop_vars("step")
+    return xr.Dataset(found | {"weight": ("teacher", a)})
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    later, kappas = dataset.isel(time=slice(1, None)), dataset["kappa"].values
-    dim = dataset.attrs["dim"]
-    curves, times = [], []
+    dim, kappas, times = dataset.attrs["dim"], dataset["kappa"].values, []
     for colour, kappa in enumerate(k for k in kappas if k in SHOWN):
-        one, label = later.sel(kappa=kappa), f"ratio {kappa:g}"
-        curves += seed_lines(later["time"], dim * one["L"], label, colour=colour)
+        one, label = dataset.sel(kappa=kappa), f"ratio {kappa:g}"
         weights = np.broadcast_to(dim * one["weight"].values, one["taken"].transpose("seed", "teacher").shape)
         times.append(
             line(
@@ -52,7 +48,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     level = float(dataset["taken"].sel(kappa=1.0).median())
     law = line(strong, level / strong, r"$\propto 1/a_i$", dash="dashed", colour=GREY)
     panels = (
-        Panel("loss", TIME, "d L", tuple(curves), xscale="log", yscale="log"),
+        Panel("loss", TIME, "d L", curves(dim * dataset["L"], "kappa", SHOWN, "ratio"), xscale="log", yscale="log"),
         Panel("when a direction is taken", r"weight $d\,a_i$", TIME, (*times, law), xscale="log", yscale="log"),
         Panel(
             "length of the plateau",

@@ -3,10 +3,10 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import Mark, Panel, Series, Sheet, line, seed_lines
+from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import RECORDS
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, barred
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, along, barred, curves
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
@@ -21,16 +21,15 @@ UNTIL: dict[Size, float] = {"quick": 60.0, "full": 400.0}
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """The population loss and the loss on the samples, by the number of these and their noise."""
-    rows = [
-        xr.concat([_run(size, count, noise) for noise in NOISES[size]], "noise").assign_coords(noise=list(NOISES[size]))
-        for count in SAMPLES[size]
-    ]
-    return xr.concat(rows, "samples").assign_coords(samples=list(SAMPLES[size])).assign_attrs(SHAPE._asdict())
+    found = along(
+        "samples", SAMPLES[size], lambda count: along("noise", NOISES[size], lambda noise: _run(size, count, noise))
+    )
+    return found.assign_attrs(SHAPE._asdict())
 
 
 def _run(size: Size, count: int, noise: float) -> xr.Dataset:
     chosen = BeyondNtkSettings(dim=SHAPE.dim, width=SHAPE.width, until=UNTIL[size], samples=count, noise=noise)
-    return traces(chosen, SEEDS, RECORDS)[["L", "trained"]].drop_vars("step")
+    return traces(chosen, SEEDS, RECORDS)[["L", "trained"]]
 
 
 def overfit(dataset: xr.Dataset) -> xr.DataArray:
@@ -50,15 +49,11 @@ def _height(dataset: xr.Dataset) -> Mark:
 
 
 def _curves(dataset: xr.Dataset, count: int) -> Panel:
-    later = dataset.sel(samples=count).isel(time=slice(1, None))
-    series: list[Series] = []
-    for colour, noise in enumerate(dataset["noise"].values):
-        series += seed_lines(later["time"], later["L"].sel(noise=noise), f"noise {noise:g}", colour=colour)
     return Panel(
         f"population loss, N = {count}",
         TIME,
         "L",
-        tuple(series),
+        curves(dataset["L"].sel(samples=count), "noise", dataset["noise"].values.tolist(), "noise"),
         marks=(_height(dataset),),
         xscale="log",
         yscale="log",

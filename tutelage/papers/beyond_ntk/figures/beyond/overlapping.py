@@ -2,9 +2,9 @@
 
 import xarray as xr
 
-from tutelage.analysis import Panel, Sheet, seed_lines
+from tutelage.analysis import Panel, Sheet
 from tutelage.papers.beyond_ntk.escapes import half_times
-from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, barred, runs
+from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, along, barred, curves, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -14,26 +14,19 @@ SHOWN = (0.0, 0.3, 0.6, 0.7, 0.9)
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Losses, and when orders above 2 have halved, cosine by cosine."""
-    rows = [_row(runs(size, cosine=cosine)) for cosine in COSINES[size]]
-    joined = xr.concat(rows, "cosine").assign_coords(cosine=list(COSINES[size]))
+    joined = along("cosine", COSINES[size], lambda cosine: _row(runs(size, cosine=cosine)))
     return joined.assign_attrs(SHAPES[size]._asdict())
 
 
 def _row(data: xr.Dataset) -> xr.Dataset:
-    return xr.Dataset({"L": data["L"], "escape": ("seed", half_times(data))}).drop_vars("step")
+    return xr.Dataset({"L": data["L"], "escape": ("seed", half_times(data))})
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
-    later, cosines = dataset.isel(time=slice(1, None)), dataset["cosine"].values
-    curves = [
-        series
-        for colour, cosine in enumerate(c for c in cosines if c in SHOWN)
-        for series in seed_lines(later["time"], later["L"].sel(cosine=cosine), f"cosine {cosine:g}", colour=colour)
-    ]
-    end = dataset["L"].isel(time=-1)
+    cosines, end = dataset["cosine"].values, dataset["L"].isel(time=-1)
     top = 1.25 * float(dataset["escape"].max())
     panels = (
-        Panel("loss", TIME, "L", tuple(curves), xscale="log", yscale="log"),
+        Panel("loss", TIME, "L", curves(dataset["L"], "cosine", SHOWN, "cosine"), xscale="log", yscale="log"),
         Panel(
             "when orders above 2 have halved",
             "cosine of two teacher directions",

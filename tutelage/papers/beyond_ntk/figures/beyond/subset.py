@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Sheet, binomial_interval, line
-from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, barred
+from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, along, barred
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, RECORDS
@@ -20,8 +20,7 @@ FOUND = 1e-3
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """Losses in time, and directions with a unit on them, width by width."""
-    rows = [_row(width, size) for width in WIDTHS[size]]
-    return xr.concat(rows, "width").assign_coords(width=list(WIDTHS[size])).assign_attrs(dim=DIM)
+    return along("width", WIDTHS[size], lambda width: _row(width, size)).assign_attrs(dim=DIM)
 
 
 def _row(width: int, size: Size) -> xr.Dataset:
@@ -29,7 +28,7 @@ def _row(width: int, size: Size) -> xr.Dataset:
     covered = (data["caught"] > 0).sum("teacher").isel(time=-1, drop=True)
     # A seed whose gradient is at rounding level has stopped: nan from there on.
     loss = data["L"].fillna(FLOOR).clip(min=FLOOR)
-    return xr.Dataset({"L": loss, "covered": covered}).drop_vars("step")
+    return xr.Dataset({"L": loss, "covered": covered})
 
 
 def successes(dataset: xr.Dataset) -> xr.DataArray:

@@ -4,15 +4,9 @@ import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.adapting import adapted
-from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 LEVEL = r"level of the threshold, in $|\theta_m|$"
-
-
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Errors and active experts, by level and by k."""
-    return adapted(size)
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
@@ -70,4 +64,4 @@ def _caption(dataset: xr.Dataset) -> str:
     )
 
 
-FIGURE = Figure("beyond_adaptive", "Adaptive k", compute, sheet, ours=True)
+FIGURE = Figure("beyond_adaptive", "Adaptive k", lambda settings, size: adapted(size), sheet, ours=True)

@@ -5,15 +5,9 @@ import xarray as xr
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.result import SHARP
-from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 TIME = "samples of Phase I"
-
-
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Phase II, tried at every record of Phase I."""
-    return scratch(size)
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
@@ -90,4 +84,6 @@ def _caption(dataset: xr.Dataset) -> str:
     )
 
 
-FIGURE = Figure("beyond_exploration", "Longer exploration before routing", compute, sheet, ours=True)
+FIGURE = Figure(
+    "beyond_exploration", "Longer exploration before routing", lambda settings, size: scratch(size), sheet, ours=True
+)

@@ -5,16 +5,10 @@ import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
-from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.papers.paper import Figure
 
 ORDERS = {"redundancy": "most alike first", "fit": "least cost to the fit first", "random": "at random, all sets"}
 KEPT = "experts kept"
-
-
-def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
-    """Errors by the number of experts kept."""
-    return pruned(size)
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
@@ -85,4 +79,4 @@ def _listed(values: list[int]) -> str:
     return " and ".join(map(str, values)) if len(values) == 2 else ", ".join(map(str, values))
 
 
-FIGURE = Figure("beyond_pruning", "Pruning redundant experts", compute, sheet, ours=True)
+FIGURE = Figure("beyond_pruning", "Pruning redundant experts", lambda settings, size: pruned(size), sheet, ours=True)
