@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,21 +105,6 @@ class Assumptions:
     def all(self) -> bool:
         return self.weak_recovery and self.orthogonal and self.balanced and self.norms
 
-    def records(self) -> list[dict[str, Any]]:
-        """A row for each condition: id, what, measured, bound, holds."""
-        low, high = self.count_bounds
-        return [
-            _record("A1a", "min_i zeta_i", self.zeta_own, 0.0, self.weak_own),
-            _record("A1b", "10 k zeta / eps1^2", self.crowding, 1.0, self.theorem_other),
-            _record("A1c", "eps1^2 / min_i zeta_i^3", self.own_ratio, 1.0, self.theorem_own),
-            _record("A2a", "largest |cosine| of two teachers", self.cosine, ROUNDING, self.cosine <= ROUNDING),
-            _record("A2b", "spread of the teachers' norms", self.spread, ROUNDING, self.spread <= ROUNDING),
-            _record("A3a", "smallest group", min(self.counts), low, low <= min(self.counts)),
-            _record("A3b", "largest group", max(self.counts), high, max(self.counts) <= high),
-            _record("L1a", "shortest student", self.shortest, self.s1, self.s1 <= self.shortest),
-            _record("L1b", "longest student", self.longest, self.s2, self.longest <= self.s2),
-        ]
-
     def sentences(self) -> list[str]:
         """One sentence an assumption: what was measured, and whether it holds."""
         low, high = self.count_bounds
@@ -176,7 +160,3 @@ def assumptions(first: ArrayLike, teacher: ArrayLike, *, dim: int, sigma: float,
 
 def _verdict(holds: bool) -> str:
     return "holds" if holds else "does not hold"
-
-
-def _record(id: str, what: str, measured: float, bound: float, holds: bool) -> dict[str, Any]:
-    return {"id": id, "what": what, "measured": float(measured), "bound": float(bound), "holds": bool(holds)}

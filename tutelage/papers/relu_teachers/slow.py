@@ -19,10 +19,7 @@ from tutelage.problem import Numbers, reduce_rows
 
 @dataclass(frozen=True)
 class SlowState:
-    """A self-similar state: `across` are the rows Z_i = s z_i of a teacher of norm 1, `constant` is L s^3.
-
-    `residual` is |Z - force(Z)|/|Z|, zero for an exact solution.
-    """
+    """A self-similar state: `across` are the rows Z_i = s z_i of a teacher of norm 1."""
 
     shares: Numbers
     across: Numbers
@@ -31,11 +28,6 @@ class SlowState:
     def constant(self) -> float:
         """C_l = L s^3 of this state."""
         return energy(self.across, self.shares) if len(self.shares) > 1 else 0.0
-
-    @cached_property
-    def residual(self) -> float:
-        size = float(np.linalg.norm(self.across))
-        return float(np.linalg.norm(_drift(self.across, self.shares))) / size if size > 0 else 0.0
 
 
 def energy(across: ArrayLike, shares: ArrayLike) -> float:

@@ -11,6 +11,7 @@ from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
+from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -19,7 +20,6 @@ from tutelage.trajectory import Run
 Init = Literal["gaussian", "weak"]
 INITS: tuple[Init, ...] = ("gaussian", "weak")
 NAMES = {"gaussian": "Gaussian start", "weak": "weak recovery"}
-OBSERVED = ("loss", "gradient_norm", "first_norm", "overlap", "overlap_cos", "overlap_angle")
 SEEDS = {"quick": 1, "full": 5}
 RECORDS = 250
 # The phases whose ends are marked. The first two are ours, the last is the paper's T2.
@@ -76,7 +76,7 @@ def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) 
         step=case.eta,
         init=init,
     )
-    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=OBSERVED))
+    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=NEEDED))
     data = result.dataset
     share = data["first_norm"] * case.students / (case.teachers * settings.norm)
     columns = {
