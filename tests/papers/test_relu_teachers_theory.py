@@ -503,13 +503,13 @@ def test_teachers_that_are_not_orthogonal_or_equal():
 
 def test_students_that_lean_away_and_a_teacher_without_students():
     found = assumptions([[-1.0, -0.2], [-1.0, -0.1]], np.eye(2), dim=2, sigma=1.0)
-    assert not found.weak_own and found.own_ratio == math.inf and found.counts == (0, 2)
+    assert found.zeta_own < 0 and found.own_ratio == math.inf and found.counts == (0, 2)
     assert not found.balanced and not found.weak_recovery
 
 
 def test_one_teacher_has_no_other_angles():
     found = assumptions([[0.1, 0.05]], [[1.0, 0.0]], dim=2, sigma=0.1)
-    assert found.zeta_other == 0 and found.theorem_other and found.cosine == 0 and found.balanced
+    assert found.zeta_other == 0 and found.crowding == 0 and found.cosine == 0 and found.balanced
 
 
 # One step -------------------------------------------------------------------------------------------------------------

@@ -454,7 +454,7 @@ def test_orthonormal_students_do_not_cancel():
 
 def test_large_problems_get_fewer_draws():
     assert Draws(SoftMoeSettings(students=400, teachers=100), 5000).count == 50
-    assert Draws.sized(SoftMoeSettings(), "quick").count == 2000
+    assert Draws(SoftMoeSettings(), draws_module.COUNTS["quick"]).count == 2000
 
 
 def test_the_second_route_is_assumption_2():

@@ -51,16 +51,6 @@ class Assumptions:
     s2: float
 
     @property
-    def weak_own(self) -> bool:
-        """Assumption 1, first half: every student has an angle below pi/2 to its teacher."""
-        return self.zeta_own > 0
-
-    @property
-    def theorem_other(self) -> bool:
-        """Theorem 6: 10 k zeta <= eps1^2."""
-        return self.crowding <= 1
-
-    @property
     def crowding(self) -> float:
         """10 k zeta / eps1^2, at most 1 in Theorem 6."""
         return 10 * self.teachers * self.zeta_other / self.eps1**2
@@ -71,14 +61,13 @@ class Assumptions:
         return self.eps1**2 / self.zeta_own**3 if self.zeta_own > 0 else math.inf
 
     @property
-    def theorem_own(self) -> bool:
-        """Theorem 6: eps1^2 = o(zeta_i^3), read as smaller than zeta_i^3."""
-        return self.own_ratio < 1
-
-    @property
     def weak_recovery(self) -> bool:
-        """Assumption 1 in the form of Theorem 6."""
-        return self.weak_own and self.theorem_other and self.theorem_own
+        """Assumption 1 in the form of Theorem 6.
+
+        Every student has an angle below pi/2 to its teacher, 10 k zeta <= eps1^2, and eps1^2 = o(zeta_i^3) is read as
+        smaller than zeta_i^3.
+        """
+        return self.zeta_own > 0 and self.crowding <= 1 and self.own_ratio < 1
 
     @property
     def orthogonal(self) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import gaps
-from tutelage.papers.soft_moe.draws import Draws
+from tutelage.papers.soft_moe.draws import COUNTS, Draws
 from tutelage.papers.soft_moe.lifted import Lifted
 from tutelage.papers.soft_moe.matching import race
 from tutelage.papers.soft_moe.pruned import Pruned
@@ -52,7 +52,7 @@ class Evidence:
 
     @cached_property
     def draws(self) -> Draws:
-        return Draws.sized(self.settings, self.size)
+        return Draws(self.settings, COUNTS[self.size])
 
     @cached_property
     def single(self) -> Single:
