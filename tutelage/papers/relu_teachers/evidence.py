@@ -204,8 +204,8 @@ class Evidence(PlainEvidence):
     def _long_times(self, teachers: int) -> Numbers:
         """Dense in s to 10, where H and the plateau are seen, then 32 times per decade."""
         decades = round(32 * (math.log10(self.sizes.until) - 1))
-        small = np.geomspace(1e-7, 0.05, 25)
-        return np.concatenate([small, np.linspace(0.1, 10, 100), clock(teachers), _late(self.sizes.until, decades)])
+        small, late = np.geomspace(1e-7, 0.05, 25), np.geomspace(10, self.sizes.until, decades + 1)[1:]
+        return np.concatenate([small, np.linspace(0.1, 10, 100), clock(teachers), late])
 
     @cached_property
     def sweep(self) -> dict[float, Track]:
@@ -262,9 +262,9 @@ class Evidence(PlainEvidence):
 
         One teacher by flow (three students), two by descent.
         """
-        found: dict[tuple[int, ...], Track] = {}
-        found[(3,)] = self.flow(self.start(1, angle=0.0), np.linspace(0.0, growth_time(1, 3), 60))
-        steps = math.ceil(growth_time(2, 6) / 0.01)
+        one, two = (second - first for first, second in (clock(1), clock(2)))
+        found: dict[tuple[int, ...], Track] = {(3,): self.flow(self.start(1, angle=0.0), np.linspace(0.0, one, 60))}
+        steps = math.ceil(two / 0.01)
         for counts in ((3, 3), (4, 2), (5, 1)):
             found[counts] = self.descent(self.start(2, angle=0.0, zeta=0.0, counts=counts), 0.01, steps)
         return found
@@ -343,20 +343,11 @@ class Evidence(PlainEvidence):
         return (*found, Tilted(2, 0.0, short))
 
 
-def growth_time(teachers: int, students: int) -> float:
-    """T2 - T1 in flow time for the largest eps2 of Lemma 3."""
-    return second_phase_time(EPS1, EPS2_GROWTH, teachers, students) - first_phase_time(EPS1, teachers, students)
-
-
 def clock(teachers: int) -> tuple[float, float]:
     """T1 and T2 in flow time for eps1 = 0.1 and the largest eps2 of Lemma 3."""
     students = STUDENTS[teachers]
     first = first_phase_time(EPS1, teachers, students)
     return first, second_phase_time(EPS1, EPS2_GROWTH, teachers, students)
-
-
-def _late(until: float, count: int) -> Numbers:
-    return np.geomspace(10, until, count + 1)[1:]
 
 
 def _track(run: Run, chosen: ReluTeachersSettings, eps1: float) -> Track:
