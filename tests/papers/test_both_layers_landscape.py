@@ -8,7 +8,7 @@ import pytest
 
 from tutelage._errors import BadInput
 from tutelage.papers.both_layers.batch import gradients, hessians, losses, network
-from tutelage.papers.both_layers.classify import classify, curvature
+from tutelage.papers.both_layers.classify import classify, nullity
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.landscape import (
     Kind,
@@ -64,7 +64,7 @@ def test_families_are_stationary_with_the_stated_level_and_spectrum(name):
     found = np.linalg.eigvalsh(hessian)
     # Eigenvalues of a symmetric matrix move by at most the norm of its rounding error.
     np.testing.assert_allclose(found, point.eigenvalues, atol=1e-13 * np.max(np.abs(found)) * len(found))
-    assert curvature(hessian).nullity == point.nullity
+    assert nullity(hessian) == point.nullity
 
 
 def test_multiplicities_of_the_saddle_are_those_of_the_paper():
@@ -113,7 +113,7 @@ def test_paired_minimum_has_nullity_r_squared_plus_r(outputs):
     point = paired_minimum(rng.standard_normal((outputs, 7)), basis, np.full(outputs, 1.3))
     loss, norm = values(point.second, point.first, point.target)
     hessian = hessian_of(point)
-    assert norm < 1e-12 and abs(loss) < 1e-13 and curvature(hessian).nullity == outputs**2 + outputs
+    assert norm < 1e-12 and abs(loss) < 1e-13 and nullity(hessian) == outputs**2 + outputs
 
 
 def test_bad_shares_are_refused():

@@ -11,7 +11,7 @@ from papers.plants import each, plus, replaced, times
 
 from tutelage.analysis.claims import Verdict
 from tutelage.papers.relu_teachers.claims import CLAIMS
-from tutelage.papers.relu_teachers.evidence import QUICK, Evidence, Tilted, clock, growth_time
+from tutelage.papers.relu_teachers.evidence import QUICK, Evidence, Tilted, clock
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.steps import linear_matrix
 
@@ -222,4 +222,3 @@ def test_the_clock_of_the_theorems():
     first, second = clock(2)
     assert first == pytest.approx(0.1**2 / 1200, rel=1e-12)
     assert second - first == pytest.approx(np.log(3**18 * 49 / 48) / 6, rel=1e-12)
-    assert growth_time(2, 6) == pytest.approx(second - first, rel=1e-12)

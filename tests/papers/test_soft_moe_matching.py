@@ -24,14 +24,20 @@ from tutelage.papers.soft_moe import matching, recipe
 from tutelage.papers.soft_moe.checks import starts
 from tutelage.papers.soft_moe.draws import Draws, in_all_coordinates
 from tutelage.papers.soft_moe.gaps import gaps, quantiles
-from tutelage.papers.soft_moe.growth import Growth, predicted_time, travel
+from tutelage.papers.soft_moe.growth import Growth, predicted_time
 from tutelage.papers.soft_moe.matching import Annihilation, Pair
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem.activations import activation
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.networks import Weights
 
-LEADING = Growth(level=None)
+
+def leading_edges(overlap, between):
+    """Times of all edges when overlaps are infinitely small: 1/(4.5 g) to a teacher, half of it between students."""
+    with np.errstate(divide="ignore"):
+        taught = np.where(overlap > 0, 1 / (4.5 * overlap), np.inf)
+        among = np.where(np.triu(between < 0, 1), 1 / (-9 * between), np.inf)
+    return np.concatenate([taught, among], axis=-1)
 
 
 def tables(seed, draws, students, teachers):
@@ -79,15 +85,14 @@ def test_ties_go_to_the_lower_student_then_the_lower_teacher():
     assert ends(matching.greedy(np.zeros((3, 2)))) == [(0, 0), (1, 1)]
     # The force between students is twice that of a teacher: here all six edges take equally long.
     overlap, between = np.full((3, 1), 0.25), np.full((3, 3), -0.125)
-    found = matching.generalised(overlap, between, growth=LEADING)
-    assert found == matching.Matching((Pair(0, 0, 8 / 9),), (Annihilation(1, 2, 8 / 9),))
-    assert matching.generalised_many(overlap[None], between[None], growth=LEADING)[0] == found
+    assert matching._matching(leading_edges(overlap, between), 1) == matching.Matching(
+        (Pair(0, 0, 8 / 9),), (Annihilation(1, 2, 8 / 9),)
+    )
 
 
-def test_greedy_keeps_negative_entries_and_copies_times():
-    found = matching.greedy([[-0.2, -0.1]], times=[[3.0, 4.0]])
-    assert found.pairs == (Pair(0, 1, 4.0),)
-    assert math.isnan(matching.greedy([[1.0]]).pairs[0].time)
+def test_greedy_keeps_negative_entries_and_predicts_no_times():
+    found = matching.greedy([[-0.2, -0.1]])
+    assert ends(found) == [(0, 1)] and math.isnan(found.pairs[0].time)
 
 
 # The law of one pair.
@@ -117,7 +122,6 @@ def test_the_paper_s_law():
     np.testing.assert_allclose(predicted_time(g0, b), formula, rtol=1e-14)
     # T(0.9) = b^2 (1/g0 + 0.36)/4.5 to leading order: 0.3611 is rounded, and atanh(g0) is left out.
     assert predicted_time(1e-3) == pytest.approx((1e3 + 0.36) / 4.5, rel=5e-6)
-    assert LEADING.teacher_times(g0[:, None], b)[:, 0] == pytest.approx(b**2 / (4.5 * g0), rel=1e-14)
 
 
 def test_times_at_the_edges():
@@ -132,15 +136,6 @@ def test_times_at_the_edges():
     assert predicted_time(-0.2, degree=4) == predicted_time(0.2, degree=4)
     assert predicted_time(-0.2, alpha=-1.0) == predicted_time(0.2)
     assert np.isinf(predicted_time(0.2, degree=4, alpha=-1.0))
-
-
-def test_bad_levels_are_refused():
-    with pytest.raises(BadInput, match="level is 1.0"):
-        travel(3, 0.1, 1.0)
-    with pytest.raises(BadInput, match="degree 2 has no time of blow-up"):
-        travel(2, 0.1, None)
-    with pytest.raises(BadInput, match="no race variable"):
-        Growth(degree=2).race([[0.1]])
 
 
 def gradient(degree, gate, first, target, alphas):
@@ -185,7 +180,6 @@ def test_the_force_between_students_is_that_of_the_exact_gradient(degree, overla
 
 def test_students_cancel_at_twice_the_speed():
     between = np.array([[1.0, -0.1], [-0.1, 1.0]])
-    assert LEADING.student_times(between)[0, 1] == pytest.approx(1 / (9 * 0.1))
     assert Growth().student_times(between)[0, 1] == pytest.approx(float(predicted_time(0.1)) / 2)
 
 
@@ -194,14 +188,15 @@ def test_students_cancel_at_twice_the_speed():
 
 @pytest.mark.parametrize("degree", [3, 4, 5])
 def test_the_race_is_that_of_the_race_variable(degree):
+    # The limit of small overlaps: `alpha gamma2 / b^2` for degree 3. An even degree takes either sign.
     overlap, _ = tables(1, 30, 8, 3)
-    growth, norms, alphas = Growth(degree, level=None), 1 + 0.05 * overlap[..., 0], np.array([0.5, 1.0, 2.0])
-    for one, b in zip(overlap, norms, strict=True):
-        variable = growth.race(one, b, alphas)
+    norms, alphas = 1 + 0.05 * overlap[..., 0], np.array([0.5, 1.0, 2.0])
+    for one, b in zip(1e-6 * overlap, norms, strict=True):
+        toward = one if degree % 2 else np.abs(one)
+        variable = toward * (alphas * b[:, None] ** -2) ** (1 / (degree - 2))
         # Eq. (6) on the race variable, as far as it is positive: the others never start.
         expected = [place for place in ends(matching.greedy(variable)) if variable[place] > 0]
-        assert ends(matching.race(one, b, alphas=alphas, growth=growth)) == expected
-    assert Growth().race([[0.2]], [2.0], [3.0]).item() == pytest.approx(3 * 0.2 / 4)
+        assert ends(matching.race(one, b, alphas=alphas, growth=Growth(degree))) == expected
 
 
 def by_events(overlap, between, norms, alphas):
@@ -250,38 +245,54 @@ def test_generalised_is_what_a_queue_of_events_gives():
     assert min(seen.values()) > 3  # both kinds of edges were met
 
 
+def matched(partner, teachers):
+    """How many teachers found a student, and how many pairs of students cancel, by draw."""
+    return np.sum((partner >= 0) & (partner < teachers), axis=1), np.sum(partner >= teachers, axis=1)
+
+
+def winners(student, partner, teachers):
+    """The student of each teacher (draw, teacher), -1 where there is none."""
+    found = np.full((len(student), teachers), -1)
+    draw, step = np.nonzero((partner >= 0) & (partner < teachers))
+    found[draw, partner[draw, step]] = student[draw, step]
+    return found
+
+
 def test_even_degrees_have_no_annihilation():
     overlap, between = tables(2, 20, 6, 3)
-    even, odd = (matching.generalised_many(overlap, between, growth=Growth(degree)) for degree in (4, 3))
-    assert not even.annihilated.any() and odd.annihilated.any()
-    races = [matching.race(one, growth=Growth(4)).winners(3) for one in overlap]
-    assert np.array_equal(even.winners, races)
+    even, odd = (
+        [matching.generalised(*pair, growth=Growth(degree)) for pair in zip(overlap, between, strict=True)]
+        for degree in (4, 3)
+    )
+    assert not any(one.annihilations for one in even) and any(one.annihilations for one in odd)
+    races = [matching.race(one, growth=Growth(4)) for one in overlap]
+    assert [one.winners(3).tolist() for one in even] == [one.winners(3).tolist() for one in races]
 
 
 @pytest.mark.parametrize(("students", "teachers"), [(6, 3), (2, 4), (1, 1)])
 def test_many_at_once_are_one_by_one(students, teachers):
     overlap, between = tables(3, 25, students, teachers)
     norms, alphas = 1 + 0.1 * overlap[..., 0], np.linspace(0.5, 1.5, teachers)
-    joined = matching.generalised_many(overlap, between, norms, alphas=alphas)
+    cost = matching.edges(overlap, between, norms, alphas, None)
+    student, partner, time = matching.removals(cost, teachers)
+    taught, cancelled = matched(partner, teachers)
     for n in range(len(overlap)):
         one = matching.generalised(overlap[n], between[n], norms[n], alphas=alphas)
-        assert joined[n] == one
-        assert joined.winners[n].tolist() == one.winners(teachers).tolist()
-        assert (joined.matched[n], joined.annihilated[n]) == (len(one.pairs), len(one.annihilations))
+        assert winners(student, partner, teachers)[n].tolist() == one.winners(teachers).tolist()
+        assert (taught[n], cancelled[n]) == (len(one.pairs), len(one.annihilations))
+        assert sorted(time[n][np.isfinite(time[n])]) == sorted(x.time for x in (*one.pairs, *one.annihilations))
 
 
-def test_agreement_counts_common_pairs():
+def test_winners_of_teachers():
     one = matching.Matching((Pair(0, 1, 1.0), Pair(3, 0, 2.0)), (Annihilation(1, 2, 0.5),))
-    other = matching.Matching((Pair(3, 0, 9.0), Pair(0, 2, 1.0)))
-    assert one.agreement(other) == 1
     assert one.winners(3).tolist() == [3, 0, -1]
 
 
 def test_bad_tables_are_refused():
     with pytest.raises(BadInput, match=r"shape \(2,\)"):
         matching.greedy([1.0, 2.0])
-    with pytest.raises(BadInput, match="for each draw"):
-        matching.generalised_many([[1.0, 2.0]], np.eye(1))
+    with pytest.raises(BadInput, match="one column per teacher"):
+        matching.generalised([1.0, 2.0], np.eye(1))
     with pytest.raises(BadInput, match="one row per student"):
         matching.generalised([[0.1], [0.2]], np.eye(3))
 
@@ -389,16 +400,18 @@ def test_known_values_of_the_limit(students, draws, mean, every):
     draw = np.random.default_rng([3, students, 5])
     overlap = draw.standard_normal((draws, students, 5))
     upper = np.triu(draw.standard_normal((draws, students, students)), 1)
-    found = matching.generalised_many(overlap, upper + upper.swapaxes(1, 2), growth=Growth(level=None))
-    same = [np.all(one == matching.greedy(table).winners(5)) for one, table in zip(found.winners, overlap, strict=True)]
+    student, partner, _ = matching.removals(leading_edges(overlap, upper + upper.swapaxes(1, 2)), 5)
+    taught, cancelled = matched(partner, 5)
+    ours, theirs = winners(student, partner, 5), (matching.greedy(table).winners(5) for table in overlap)
+    same = [np.all(one == other) for one, other in zip(ours, theirs, strict=True)]
     both = 4 * math.sqrt(1 / 1000 + 1 / draws)
-    share = np.mean(found.matched == 5)
-    assert abs(np.mean(found.matched) - mean) <= both * np.std(found.matched) + 0.005
+    share = np.mean(taught == 5)
+    assert abs(np.mean(taught) - mean) <= both * np.std(taught) + 0.005
     assert abs(share - every) <= both * math.sqrt(share * (1 - share)) + 5e-4
     # P(the same as (6)) is about 2e-4: more than 10 of 8000 would be seen once in a million.
     assert np.sum(same) <= 10
-    # Two ends per pair, one of them a teacher in `matched`: no student is used twice.
-    assert np.all(found.matched + 2 * found.annihilated <= students)
+    # Two ends per pair, one of them a teacher if it is taught: no student is used twice.
+    assert np.all(taught + 2 * cancelled <= students)
 
 
 # Draws and claims.
@@ -432,14 +445,16 @@ def test_draws_are_the_starts_of_the_seeds(evidence):
 def test_orthonormal_students_do_not_cancel():
     # Their overlaps are rounding errors, half of them negative: no edge at all.
     draws = Draws(SoftMoeSettings(init="orthonormal"), 20)
-    found = matching.generalised_many(draws.overlap_expert, draws.overlap_ss_expert, draws.norm_expert)
-    assert not found.annihilated.any() and np.all(found.matched == 5)
-    assert np.array_equal(found.winners, [matching.greedy(one).winners(5) for one in draws.products])
+    cost = matching.edges(draws.overlap_expert, draws.overlap_ss_expert, draws.norm_expert, 1.0, None)
+    student, partner, _ = matching.removals(cost, 5)
+    taught, cancelled = matched(partner, 5)
+    assert not cancelled.any() and np.all(taught == 5)
+    assert np.array_equal(winners(student, partner, 5), [matching.greedy(one).winners(5) for one in draws.products])
 
 
 def test_large_problems_get_fewer_draws():
     assert Draws(SoftMoeSettings(students=400, teachers=100), 5000).count == 50
-    assert Draws.sized(SoftMoeSettings(), "quick").count == 2000
+    assert Draws(SoftMoeSettings(), draws_module.COUNTS["quick"]).count == 2000
 
 
 def test_the_second_route_is_assumption_2():

@@ -174,10 +174,7 @@ class Paper:
 
     def figure(self, id: str) -> Figure:
         """The figure with this id, or an error naming the nearest."""
-        for figure in self.figures:
-            if figure.id == id:
-                return figure
-        raise unknown(f"figure of {self.name}", id, [figure.id for figure in self.figures])
+        return _with_id(id, f"figure of {self.name}", self.figures)
 
     def measure(self, name: str) -> Measure:
         """The measure with this name: the paper's own, or one that any run has (see `trajectory.measures.named`)."""
@@ -185,10 +182,7 @@ class Paper:
 
     def diagram(self, id: str) -> Diagram:
         """The phase diagram with this id, or an error naming the nearest."""
-        for diagram in self.diagrams:
-            if diagram.id == id:
-                return diagram
-        raise unknown(f"phase diagram of {self.name}", id, [diagram.id for diagram in self.diagrams])
+        return _with_id(id, f"phase diagram of {self.name}", self.diagrams)
 
     def check(
         self,
@@ -220,6 +214,13 @@ class Paper:
             start = time.perf_counter()
             finding = claim.check(evidence)
             yield Checked(claim, finding, time.perf_counter() - start)
+
+
+def _with_id(id: str, what: str, items: Sequence[Any]) -> Any:
+    found = {item.id: item for item in items}
+    if id not in found:
+        raise unknown(what, id, found)
+    return found[id]
 
 
 def _named(claim: Claim, id: str) -> bool:

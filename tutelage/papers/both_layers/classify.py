@@ -1,7 +1,5 @@
 """Name a stationary point found by a run (one output)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -57,24 +55,16 @@ def _one_sided(second: Numbers, first: Numbers, direction: Numbers, active: NDAr
     return Kind.SPURIOUS if np.all(active) else Kind.SADDLE
 
 
-@dataclass(frozen=True)
-class Curvature:
-    """The smallest Hessian eigenvalue and the dimension of the kernel."""
-
-    smallest: float
-    nullity: int
-
-
-def curvature(hessian: ArrayLike, tolerance: float = 1e-9) -> Curvature:
-    """Eigenvalues below `tolerance` times the largest count as zero.
+def nullity(hessian: ArrayLike, tolerance: float = 1e-9) -> int:
+    """The dimension of the kernel: eigenvalues below `tolerance` times the largest count as zero.
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.papers.both_layers.classify import curvature
-    >>> curvature(np.diag([2.0, 0.0, 1e-12]))
-    Curvature(smallest=0.0, nullity=2)
+    >>> from tutelage.papers.both_layers.classify import nullity
+    >>> nullity(np.diag([2.0, 0.0, 1e-12]))
+    2
 
     ```
     """
-    values = np.linalg.eigvalsh(np.asarray(hessian, float))
-    return Curvature(float(values[0]), int(np.sum(np.abs(values) <= tolerance * np.max(np.abs(values)))))
+    sizes = np.abs(np.linalg.eigvalsh(np.asarray(hessian, float)))
+    return int(np.sum(sizes <= tolerance * np.max(sizes)))

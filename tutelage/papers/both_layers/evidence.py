@@ -157,7 +157,7 @@ class Evidence(PlainEvidence):
     def sample_gradients(self, x: Numbers, y: Numbers, second: Numbers, first: Numbers) -> tuple[Numbers, Numbers]:
         """Gradients of the empirical loss on data x (n, d), y (n, r)."""
         slope = batch.sample_gradients(jnp.asarray(x), jnp.asarray(y), batch.network(second, first))
-        return _numpy(slope.second), _numpy(slope.first)
+        return np.asarray(slope.second), np.asarray(slope.first)
 
     def slopes(self, states: TwoNeurons) -> tuple[Numbers, Numbers]:
         """Population gradients of two-neuron states of any leading shape: in v (..., 2) and W (..., 2, n)."""
@@ -237,10 +237,9 @@ class Evidence(PlainEvidence):
     def _trials(self, dim: int, width: int, init: str, count: int) -> Trials:
         chosen = BothLayersSettings(dim=dim, width=width, init=init, scale=SMALL)
         run = _descend(chosen, STEP, 2000, count)
-        return Trials(
-            _numpy(run.start.second)[..., 0], _numpy(run.start.first), _numpy(run.final.second)[..., 0],
-            _numpy(run.final.first), run.last("loss").values, _numpy(run.teacher.first)[0],
-        )  # fmt: skip
+        start_second, start_first, final_second, final_first = _ends(run)
+        loss, target = run.last("loss").values, np.asarray(run.teacher.first)[0]
+        return Trials(start_second[..., 0], start_first, final_second[..., 0], final_first, loss, target)
 
     @cached_property
     def trials(self) -> dict[int, Trials]:
@@ -267,10 +266,8 @@ class Evidence(PlainEvidence):
         dim = max(self.settings.dim, 3 * outputs)
         chosen = BothLayersSettings(dim=dim, width=2 * outputs, outputs=outputs, init="xavier", scale=SMALL)
         run = _descend(chosen, step, steps, self.sizes.output_seeds)
-        return Outputs(
-            _numpy(run.start.second), _numpy(run.start.first), _numpy(run.final.second), _numpy(run.final.first),
-            run.last("loss").values, _numpy(run.teacher.second).T @ _numpy(run.teacher.first), step,
-        )  # fmt: skip
+        target = np.asarray(run.teacher.second).T @ np.asarray(run.teacher.first)
+        return Outputs(*_ends(run), run.last("loss").values, target, step)
 
     @cached_property
     def short_of_one(self) -> Numbers:
@@ -301,7 +298,7 @@ class Evidence(PlainEvidence):
         chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=ratio * dim)
         run = _descend(chosen, STEP, 600, seeds, record=Record(np.arange(601), weights=True))
         assert isinstance(run.oracle, EmpiricalOracle)
-        inputs = _numpy(run.oracle.x)
+        inputs = np.asarray(run.oracle.x)
         search = [search_supremum(x, rng=self.random(ratio), restarts=QUICK.restarts) for x in inputs]
         return Sampled(ratio, _course(run, STEP, 1e-3), inputs, tuple(search))
 
@@ -314,10 +311,7 @@ class Evidence(PlainEvidence):
             for ratio in self.sizes.scan_ratios:
                 chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=round(ratio * dim))
                 run = _descend(chosen, STEP, 6000, self.sizes.scan_seeds)
-                final = TwoNeurons(
-                    _numpy(run.final.second)[..., 0], _numpy(run.final.first), _numpy(run.teacher.first)[0]
-                )
-                found[dim][ratio] = int(np.sum(final.error_squared < 1e-4))
+                found[dim][ratio] = int(np.sum(TwoNeurons.final(run).error_squared < 1e-4))
         return found
 
     @cached_property
@@ -348,16 +342,18 @@ def _descend(
     )  # fmt: skip
 
 
+def _ends(run: Run) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Second and first layer at the start and at the end: (seed, k, r), (seed, k, n), twice."""
+    start, final = run.start, run.final
+    return np.asarray(start.second), np.asarray(start.first), np.asarray(final.second), np.asarray(final.first)
+
+
 def _course(run: Run, step: float, scale: float) -> Course:
     data = run.dataset
     states = TwoNeurons(
-        data["weights_second"].values[..., 0], data["weights_first"].values, _numpy(run.teacher.first)[0]
+        data["weights_second"].values[..., 0], data["weights_first"].values, np.asarray(run.teacher.first)[0]
     )
     return Course(states, data["loss"].values, data["step"].values, step, scale)
-
-
-def _numpy(value: Any) -> Numbers:
-    return np.asarray(value)
 
 
 def widen(rows: Numbers) -> Numbers:

@@ -6,12 +6,11 @@ Outgoing weights are signed: the paper's (v_1, -v_2) is `second = (v_1, -v_2)`.
 import enum
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tutelage import BadInput
-from tutelage.problem import Numbers, Weights
+from tutelage.problem import Numbers
 
 
 class Kind(enum.StrEnum):
@@ -41,10 +40,6 @@ class StationaryPoint:
     level: float
     spectrum: tuple[tuple[float, int], ...] = ()
     nullity: int | None = None
-
-    @property
-    def weights(self) -> Weights:
-        return Weights(jnp.asarray(self.first), jnp.asarray(self.second))
 
     @property
     def eigenvalues(self) -> Numbers:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tutelage.analysis import angle_between
 from tutelage.papers.both_layers.constants import C4, C7
 from tutelage.problem import Numbers
+from tutelage.trajectory import Run
 
 SIDES = np.array([1.0, -1.0])
 
@@ -33,6 +34,12 @@ class TwoNeurons:
     second: Numbers
     first: Numbers
     target: Numbers
+
+    @classmethod
+    def final(cls, run: Run) -> "TwoNeurons":
+        """The states (seed, ...) in which a run of two neurons ends."""
+        weights, teacher = run.final, run.teacher
+        return cls(np.asarray(weights.second)[..., 0], np.asarray(weights.first), np.asarray(teacher.first)[0])
 
     @property
     def size(self) -> float:

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,16 +51,6 @@ class Assumptions:
     s2: float
 
     @property
-    def weak_own(self) -> bool:
-        """Assumption 1, first half: every student has an angle below pi/2 to its teacher."""
-        return self.zeta_own > 0
-
-    @property
-    def theorem_other(self) -> bool:
-        """Theorem 6: 10 k zeta <= eps1^2."""
-        return self.crowding <= 1
-
-    @property
     def crowding(self) -> float:
         """10 k zeta / eps1^2, at most 1 in Theorem 6."""
         return 10 * self.teachers * self.zeta_other / self.eps1**2
@@ -72,14 +61,13 @@ class Assumptions:
         return self.eps1**2 / self.zeta_own**3 if self.zeta_own > 0 else math.inf
 
     @property
-    def theorem_own(self) -> bool:
-        """Theorem 6: eps1^2 = o(zeta_i^3), read as smaller than zeta_i^3."""
-        return self.own_ratio < 1
-
-    @property
     def weak_recovery(self) -> bool:
-        """Assumption 1 in the form of Theorem 6."""
-        return self.weak_own and self.theorem_other and self.theorem_own
+        """Assumption 1 in the form of Theorem 6.
+
+        Every student has an angle below pi/2 to its teacher, 10 k zeta <= eps1^2, and eps1^2 = o(zeta_i^3) is read as
+        smaller than zeta_i^3.
+        """
+        return self.zeta_own > 0 and self.crowding <= 1 and self.own_ratio < 1
 
     @property
     def orthogonal(self) -> bool:
@@ -105,21 +93,6 @@ class Assumptions:
     @property
     def all(self) -> bool:
         return self.weak_recovery and self.orthogonal and self.balanced and self.norms
-
-    def records(self) -> list[dict[str, Any]]:
-        """A row for each condition: id, what, measured, bound, holds."""
-        low, high = self.count_bounds
-        return [
-            _record("A1a", "min_i zeta_i", self.zeta_own, 0.0, self.weak_own),
-            _record("A1b", "10 k zeta / eps1^2", self.crowding, 1.0, self.theorem_other),
-            _record("A1c", "eps1^2 / min_i zeta_i^3", self.own_ratio, 1.0, self.theorem_own),
-            _record("A2a", "largest |cosine| of two teachers", self.cosine, ROUNDING, self.cosine <= ROUNDING),
-            _record("A2b", "spread of the teachers' norms", self.spread, ROUNDING, self.spread <= ROUNDING),
-            _record("A3a", "smallest group", min(self.counts), low, low <= min(self.counts)),
-            _record("A3b", "largest group", max(self.counts), high, max(self.counts) <= high),
-            _record("L1a", "shortest student", self.shortest, self.s1, self.s1 <= self.shortest),
-            _record("L1b", "longest student", self.longest, self.s2, self.longest <= self.s2),
-        ]
 
     def sentences(self) -> list[str]:
         """One sentence an assumption: what was measured, and whether it holds."""
@@ -176,7 +149,3 @@ def assumptions(first: ArrayLike, teacher: ArrayLike, *, dim: int, sigma: float,
 
 def _verdict(holds: bool) -> str:
     return "holds" if holds else "does not hold"
-
-
-def _record(id: str, what: str, measured: float, bound: float, holds: bool) -> dict[str, Any]:
-    return {"id": id, "what": what, "measured": float(measured), "bound": float(bound), "holds": bool(holds)}

@@ -5,13 +5,16 @@ The admissible sigma underflows a double for almost any choice: k = 1 and eps2 =
 """
 
 import math
-from dataclasses import dataclass
 
 from scipy.stats import chi2
 
 from tutelage import BadInput
 
 LOG_48PI = math.log10(48 * math.pi)
+EPS2_CLOCK = 10**-LOG_48PI
+"""Theorem 7: T2 - T1 = k/(2 eta m) ln(1/(48 pi eps2)) is positive for a smaller eps2."""
+EPS2_GROWTH = 10 ** (-18 * math.log10(3) - math.log10(49 * math.pi))
+"""Lemma 3 gets H <= nv/3 up to this eps2, from (49 pi eps2)^(1/18) <= 1/3."""
 
 
 def first_phase_time(eps1: float, teachers: int, students: int) -> float:
@@ -37,99 +40,26 @@ def second_phase_time(eps1: float, eps2: float, teachers: int, students: int) ->
 
     ```
     """
-    if not 0 < eps2 < LIMITS["T2 > T1"].value:
+    if not 0 < eps2 < EPS2_CLOCK:
         raise BadInput(f"eps2 is {eps2}, but T2 > T1 needs 0 < eps2 < 1/(48 pi) = 0.00663; pass a smaller eps2.")
     growth = teachers / (2 * students) * math.log(1 / (48 * math.pi * eps2))
     return first_phase_time(eps1, teachers, students) + growth
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A number that eps2 must stay below for one step of the proof."""
+def log10_eps1(log10_eps2: float, teachers: int, students: int, power: float = 1.0) -> float:
+    """The largest eps1 for an eps2: eps1^2 <= (48 pi eps2)^(C* k) eps2^2 / (64 m) (proof of Theorem 7).
 
-    log10: float
-    where: str
-
-    @property
-    def value(self) -> float:
-        return 10**self.log10
-
-
-LIMITS = {
-    "T2 > T1": Limit(-LOG_48PI, "Theorem 7: T2 - T1 = k/(2 eta m) ln(1/(48 pi eps2))"),
-    "H <= nv/3": Limit(-18 * math.log10(3) - math.log10(49 * math.pi), "Lemma 3: (49 pi eps2)^(1/18) <= 1/3"),
-    "eps2^0.05": Limit(-10 * math.log10(49 * math.pi), "Lemma 3: (49 pi eps2)^(1/18) <= eps2^0.05"),
-}
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The bounds that follow from eps2. `power` is the constant C* of Theorem 7, which the paper leaves open.
+    `power` is the constant C*, which the paper leaves open.
 
     ```python
-    >>> from tutelage.papers.relu_teachers.chain import Chain
-    >>> Chain(teachers=1, students=1, dim=50, log10_eps2=-22.0, power=0.0).log10_sigma < -390
+    >>> from tutelage.papers.relu_teachers.chain import log10_eps1, log10_sigma
+    >>> log10_sigma(log10_eps1(-22.0, teachers=1, students=1, power=0.0), teachers=1, students=1, dim=50) < -390
     True
 
     ```
     """
-
-    teachers: int
-    students: int
-    dim: int
-    log10_eps2: float
-    norm: float = 1.0
-    power: float = 1.0
-
-    @property
-    def log10_eps2_bound(self) -> float:
-        """m^-60 k^-100 (Appendix A)."""
-        return -60 * math.log10(self.students) - 100 * math.log10(self.teachers)
-
-    @property
-    def log10_eps1(self) -> float:
-        """eps1^2 <= (48 pi eps2)^(C* k) eps2^2 / (64 m)."""
-        square = self.power * self.teachers * (LOG_48PI + self.log10_eps2) + 2 * self.log10_eps2
-        return (square - math.log10(64 * self.students)) / 2
-
-    @property
-    def log10_sigma(self) -> float:
-        """sigma <= eps1^(16k+2) nv / (10000 m sqrt d)."""
-        return log10_sigma(self.log10_eps1, self.teachers, self.students, self.dim, self.norm)
-
-    @property
-    def log10_eta(self) -> float:
-        """The least of the bounds of Theorems 6, 7 and 9 on the step."""
-        return log10_eta(self.log10_eps1, self.log10_sigma, self.teachers, self.students, self.dim, self.norm)
-
-    @property
-    def log10_first_steps(self) -> float:
-        """T1 in steps: eps1^2/(100 eta k m)."""
-        return 2 * self.log10_eps1 - 2 - math.log10(self.teachers * self.students) - self.log10_eta
-
-    @property
-    def log10_growth_steps(self) -> float:
-        """T2 - T1 in steps: k/(2 eta m) ln(1/(48 pi eps2)); needs eps2 < 1/(48 pi)."""
-        span = -(LOG_48PI + self.log10_eps2) * math.log(10)
-        if not span > 0:
-            raise BadInput(f"log10_eps2 is {self.log10_eps2}, but T2 > T1 needs less than {-LOG_48PI:.3f}.")
-        return math.log10(self.teachers / (2 * self.students) * span) - self.log10_eta
-
-    def holds(self) -> dict[str, bool]:
-        """Which limits on eps2 are met."""
-        met = {name: self.log10_eps2 < limit.log10 for name, limit in LIMITS.items()}
-        return {"eps2 = o(m^-60 k^-100)": self.log10_eps2 < self.log10_eps2_bound} | met
-
-    def records(self) -> list[dict[str, object]]:
-        """The chain as rows: symbol, log10, where."""
-        return [
-            {"symbol": "eps2", "log10": self.log10_eps2_bound, "where": "Appendix A: o(m^-60 k^-100)"},
-            {"symbol": "eps1", "log10": self.log10_eps1, "where": "proof of Theorem 7"},
-            {"symbol": "sigma", "log10": self.log10_sigma, "where": "Theorem 6"},
-            {"symbol": "eta", "log10": self.log10_eta, "where": "Theorems 6, 7, 9"},
-            {"symbol": "T1", "log10": self.log10_first_steps, "where": "Theorem 6, in steps"},
-            {"symbol": "T2 - T1", "log10": self.log10_growth_steps, "where": "Theorem 7, in steps"},
-        ]
+    square = power * teachers * (LOG_48PI + log10_eps2) + 2 * log10_eps2
+    return (square - math.log10(64 * students)) / 2
 
 
 def log10_sigma(log10_eps1: float, teachers: int, students: int, dim: int, norm: float = 1.0) -> float:
@@ -144,17 +74,6 @@ def log10_sigma(log10_eps1: float, teachers: int, students: int, dim: int, norm:
     ```
     """
     return (16 * teachers + 2) * log10_eps1 + math.log10(norm) - 4 - math.log10(students) - math.log10(dim) / 2
-
-
-def log10_eta(
-    log10_eps1: float, log10_sigma: float, teachers: int, students: int, dim: int, norm: float = 1.0
-) -> float:
-    """The largest step: sigma sqrt(d) eps1^2/(100 k^2 nv), m eps1^2 s1^2/(k^2 nv^2) and 1/m, whichever is least."""
-    scale = log10_sigma + math.log10(dim) / 2
-    square, size = 2 * math.log10(teachers), math.log10(norm)
-    first = log10_eta_first(log10_eps1, log10_sigma, teachers, dim, norm)
-    second = math.log10(students) + 2 * log10_eps1 + 2 * (scale - math.log10(2)) - square - 2 * size
-    return min(first, second, -math.log10(students))
 
 
 def log10_eta_first(log10_eps1: float, log10_sigma: float, teachers: int, dim: int, norm: float = 1.0) -> float:

@@ -18,17 +18,18 @@ from tutelage.dynamics import Record, Stop
 from tutelage.papers.evidence import PlainEvidence
 from tutelage.papers.relu_teachers import batch, kernel, recipe
 from tutelage.papers.relu_teachers.chain import (
-    LIMITS,
-    Chain,
+    EPS2_GROWTH,
     first_phase_time,
+    log10_eps1,
     log10_eta_first,
     log10_sigma,
     second_phase_time,
 )
 from tutelage.papers.relu_teachers.hessian import hessian
+from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.steps import Step
-from tutelage.papers.relu_teachers.track import NORM, OBSERVED, Track
+from tutelage.papers.relu_teachers.track import NORM, Track
 from tutelage.problem import Numbers
 from tutelage.trajectory import Run
 
@@ -36,7 +37,6 @@ STUDENTS = {1: 3, 2: 6, 3: 6, 4: 8}
 """Students by number of teachers: groups of three, of two for more."""
 
 EPS1, EPS2 = 0.1, 1e-3
-EPS2_GROWTH = LIMITS["H <= nv/3"].value  # the largest eps2 for which Lemma 3 gets H <= nv/3
 # Starts by their length sigma sqrt(d), so that settings.dim does not change what they are.
 SMALL = 1e-5
 LONG = 1e-2  # of long runs: angles that start smaller need longer than s = 1e6 to forget it
@@ -167,7 +167,7 @@ class Evidence(PlainEvidence):
             seeds=self.seeds,
             solver="stiff",
             rtol=1e-7,
-            record=Record(times, observables=OBSERVED, weights=True),
+            record=Record(times, observables=NEEDED, weights=True),
             stop=Stop(gradient=0.0),
         )
         return _track(run, chosen, eps1)
@@ -204,8 +204,8 @@ class Evidence(PlainEvidence):
     def _long_times(self, teachers: int) -> Numbers:
         """Dense in s to 10, where H and the plateau are seen, then 32 times per decade."""
         decades = round(32 * (math.log10(self.sizes.until) - 1))
-        small = np.geomspace(1e-7, 0.05, 25)
-        return np.concatenate([small, np.linspace(0.1, 10, 100), clock(teachers), _late(self.sizes.until, decades)])
+        small, late = np.geomspace(1e-7, 0.05, 25), np.geomspace(10, self.sizes.until, decades + 1)[1:]
+        return np.concatenate([small, np.linspace(0.1, 10, 100), clock(teachers), late])
 
     @cached_property
     def sweep(self) -> dict[float, Track]:
@@ -221,11 +221,11 @@ class Evidence(PlainEvidence):
         """Phase 2 from angles 4 eps1 and no component along other teachers, eps1 from eps2 = 1e-3, by k."""
         found = {}
         for k in (1, 2):
-            log10_eps1 = Chain(k, STUDENTS[k], self.settings.dim, math.log10(EPS2)).log10_eps1
-            end = second_phase_time(10**log10_eps1, EPS2, k, STUDENTS[k])
-            chosen = self.start(k, angle=4 * 10**log10_eps1, zeta=0.0)
+            eps1 = 10 ** log10_eps1(math.log10(EPS2), k, STUDENTS[k])
+            end = second_phase_time(eps1, EPS2, k, STUDENTS[k])
+            chosen = self.start(k, angle=4 * eps1, zeta=0.0)
             times = np.concatenate([np.geomspace(1e-8, 1e-2, 20), np.linspace(1e-2, end, 30)])
-            found[k] = self.flow(chosen, times, 10**log10_eps1)
+            found[k] = self.flow(chosen, times, eps1)
         return found
 
     # Descents.
@@ -239,7 +239,7 @@ class Evidence(PlainEvidence):
             step=step,
             steps=steps,
             seeds=self.seeds,
-            record=Record(np.arange(0, steps + 1, stride), observables=OBSERVED, weights=True),
+            record=Record(np.arange(0, steps + 1, stride), observables=NEEDED, weights=True),
             stop=Stop(gradient=-1.0),
         )
         return _track(run, chosen, eps1)
@@ -262,9 +262,9 @@ class Evidence(PlainEvidence):
 
         One teacher by flow (three students), two by descent.
         """
-        found: dict[tuple[int, ...], Track] = {}
-        found[(3,)] = self.flow(self.start(1, angle=0.0), np.linspace(0.0, growth_time(1, 3), 60))
-        steps = math.ceil(growth_time(2, 6) / 0.01)
+        one, two = (second - first for first, second in (clock(1), clock(2)))
+        found: dict[tuple[int, ...], Track] = {(3,): self.flow(self.start(1, angle=0.0), np.linspace(0.0, one, 60))}
+        steps = math.ceil(two / 0.01)
         for counts in ((3, 3), (4, 2), (5, 1)):
             found[counts] = self.descent(self.start(2, angle=0.0, zeta=0.0, counts=counts), 0.01, steps)
         return found
@@ -343,20 +343,11 @@ class Evidence(PlainEvidence):
         return (*found, Tilted(2, 0.0, short))
 
 
-def growth_time(teachers: int, students: int) -> float:
-    """T2 - T1 in flow time for the largest eps2 of Lemma 3."""
-    return second_phase_time(EPS1, EPS2_GROWTH, teachers, students) - first_phase_time(EPS1, teachers, students)
-
-
 def clock(teachers: int) -> tuple[float, float]:
     """T1 and T2 in flow time for eps1 = 0.1 and the largest eps2 of Lemma 3."""
     students = STUDENTS[teachers]
     first = first_phase_time(EPS1, teachers, students)
     return first, second_phase_time(EPS1, EPS2_GROWTH, teachers, students)
-
-
-def _late(until: float, count: int) -> Numbers:
-    return np.geomspace(10, until, count + 1)[1:]
 
 
 def _track(run: Run, chosen: ReluTeachersSettings, eps1: float) -> Track:

@@ -30,25 +30,17 @@ def curvature(first: ArrayLike, other: ArrayLike) -> Numbers:
     return scale[:, :, None, None] * (flat[:, None] + np.einsum("abn,abp->abnp", nhat, nhat))
 
 
-def mixed(first: ArrayLike, other: ArrayLike) -> Numbers:
-    """d2 g / da db = E[1[a.x > 0] 1[b.x > 0] x x^T], as (a, b, n, n): the off-diagonal block, corrected.
+def mixed(first: ArrayLike, other: ArrayLike, *, printed: bool = False) -> Numbers:
+    """d2 g / da db = E[1[a.x > 0] 1[b.x > 0] x x^T], as (a, b, n, n): the off-diagonal block.
 
-    It is ((pi - t) I + nhat_{b,a} bbar^T + nhat_{a,b} abar^T) / (2 pi); I/2 at t = 0 and 0 at t = pi.
+    It is ((pi - t) I + nhat_{b,a} bbar^T + nhat_{a,b} abar^T) / (2 pi); I/2 at t = 0 and 0 at t = pi. Lemma 7 as
+    `printed` exchanges the two normals, against the paper's definition.
     """
-    return _mixed(first, other, swapped=False)
-
-
-def mixed_printed(first: ArrayLike, other: ArrayLike) -> Numbers:
-    """The off-diagonal block as Lemma 7 prints it: the two normals are exchanged, against the paper's definition."""
-    return _mixed(first, other, swapped=True)
-
-
-def _mixed(first: ArrayLike, other: ArrayLike, *, swapped: bool) -> Numbers:
     first, other = rows("first", first), rows("other", other)
     t = angles_between(first, other)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, other))
     of_a, of_b = normals(first, other), np.swapaxes(normals(other, first), 0, 1)
-    if swapped:
+    if printed:
         of_a, of_b = of_b, of_a
     block = np.einsum("abn,bp->abnp", of_b, b) + np.einsum("abn,ap->abnp", of_a, a)
     return ((np.pi - t)[:, :, None, None] * np.eye(first.shape[1]) + block) / (2 * np.pi)
@@ -67,7 +59,7 @@ def hessian(first: ArrayLike, teacher: ArrayLike, *, printed: bool = False) -> N
     """
     first = rows("first", first)
     students, columns = first.shape
-    blocks = (mixed_printed if printed else mixed)(first, first)
+    blocks = mixed(first, first, printed=printed)
     own = np.arange(students)
     met = curvature(first, first).sum(1) - curvature(first, teacher).sum(1)
     blocks[own, own] = np.eye(columns) / 2 + met

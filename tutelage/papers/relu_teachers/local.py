@@ -47,21 +47,17 @@ def pair_constant(share: float) -> float:
     return 8 * math.pi**2 / 3 * share**2 * (1 - share) ** 2
 
 
-def group_constant(shares: ArrayLike, *, dim: int | None = None, start: ArrayLike | None = None) -> float:
-    """C_l of one group: closed form for one and two students, and for equal ones with room, else `slow_state`.
+def group_constant(shares: ArrayLike, start: ArrayLike) -> float:
+    """C_l of one group: closed form for one and two students, else `slow_state`.
 
     Three students and more can have several attractors; `start` (rows across the teacher) says which one is meant.
-    Without it equal students are taken to be on the simplex, where students that start small in many dimensions go.
     """
     shares = shares_of(shares)
-    count = len(shares)
-    if count == 1:
+    if len(shares) == 1:
         return 0.0
-    if count == 2:
+    if len(shares) == 2:
         return pair_constant(float(shares[0]))
-    if start is None and np.ptp(shares) <= 1e-12 and (dim is None or dim >= count):
-        return simplex_constant(count)
-    return slow_state(shares, dim=dim, start=start).constant
+    return slow_state(shares, start).constant
 
 
 def groups_of(first: ArrayLike, teacher: ArrayLike) -> list[Numbers]:
@@ -91,7 +87,7 @@ def measured_constant(first: ArrayLike, teacher: ArrayLike) -> float:
 
     The slow flow is continued from where the students are, so that the right attractor is taken.
     """
-    return sum(group_constant(shares, start=across) for shares, across in slopes_of(first, teacher))
+    return sum(group_constant(shares, across) for shares, across in slopes_of(first, teacher))
 
 
 def rate(total: float, norm: float = 1.0) -> float:

@@ -13,7 +13,7 @@ import xarray as xr
 
 from tutelage.analysis import Crossing, Milestone, Phase, crossing, detect, fitted_line, growth, loss_phases, milestones
 from tutelage.papers.relu_teachers import measures
-from tutelage.papers.relu_teachers.chain import LIMITS, first_phase_time, second_phase_time
+from tutelage.papers.relu_teachers.chain import EPS2_GROWTH, first_phase_time, second_phase_time
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.trajectory import Run
@@ -40,7 +40,7 @@ def phases(run: Run, settings: ReluTeachersSettings) -> list[Phase]:
 def paper_phases(level: Plateau) -> list[Detector]:
     """Phases 1 and 2 of the paper, each from the start, because for k >= 2 they need not come in its order."""
     clock = first_phase_time(EPS1, level.teachers, level.students)
-    fitted = second_phase_time(EPS1, LIMITS["H <= nv/3"].value, level.teachers, level.students)
+    fitted = second_phase_time(EPS1, EPS2_GROWTH, level.teachers, level.students)
     small = Milestone(
         "small norms",
         lambda one: one["first_norm"].max("student") > level.norm / (3 * level.students),

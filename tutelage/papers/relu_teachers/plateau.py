@@ -96,11 +96,6 @@ class Plateau:
         return self.students / (2 * self.force) * self._bend_inside if self.teachers > 1 else math.nan
 
     @property
-    def gamma_outside(self) -> float:
-        """gam_perp: the rate of escape out of span V."""
-        return self.students / (2 * self.force) * math.sqrt(self.teachers * (self.teachers - 1))
-
-    @property
     def _bend_inside(self) -> float:
         k = self.teachers
         return math.sqrt(k * (k - 1)) + math.sqrt(k / (k - 1))
@@ -128,10 +123,6 @@ class Plateau:
         matrix = np.array([[0.5 + (k - 1) * turn, (k - 1) / 4], [0.25, k / 4 + turn]])
         return self.students / k * float(np.max(np.linalg.eigvals(matrix).real))
 
-    def negative_eigenvalues(self, columns: int) -> int:
-        """How many eigenvalues of the Hessian are negative in a frame of `columns` coordinates: (m-1)(columns-1)."""
-        return (self.students - 1) * (columns - 1) if self.teachers > 1 else 0
-
     def escape_time(self, deviation: float) -> float:
         """ln(1/deviation)/gam_V: about how long students at this angle from the mean direction stay on the plateau."""
         return math.log(1 / deviation) / self.gamma_inside
@@ -157,8 +148,8 @@ class MeanDirection:
     >>> import numpy as np
     >>> from tutelage.papers.relu_teachers.plateau import MeanDirection
     >>> at = MeanDirection(np.eye(2))
-    >>> at.direction.round(6).tolist(), round(at.loss, 5), at.decays.round(4).tolist()
-    ([0.707107, 0.707107], 0.08851, [0.4041])
+    >>> at.direction.round(6).tolist(), round(at.loss, 5), at.bends.round(4).tolist()
+    ([0.707107, 0.707107], 0.08851, [0.5959])
 
     ```
     """
@@ -195,15 +186,13 @@ class MeanDirection:
 
     @cached_property
     def bends(self) -> Numbers:
-        """b/G for the curvatures b of G across vm, in rising order; one for each direction of the frame but vm."""
+        """b/G for the curvatures b of G across vm, in rising order; one for each direction of the frame but vm.
+
+        Deviations from vm shrink like |w|^-(1 - b/G) while norms are small.
+        """
         matrix = curvature(self.direction[None], self.teacher).sum((0, 1)) / self.strength
         basis = np.linalg.svd(self.direction[None])[2][1:]
         return np.linalg.eigvalsh(basis @ matrix @ basis.T)
-
-    @property
-    def decays(self) -> Numbers:
-        """Exponents p = 1 - b/G: deviations from vm shrink like |w|^-p while norms are small."""
-        return 1 - self.bends
 
     def escape_rates(self, students: int) -> Numbers:
         """Rates m b/(2 G) at which equal students leave the plateau, in rising order."""

@@ -19,10 +19,7 @@ from tutelage.problem import Numbers, reduce_rows
 
 @dataclass(frozen=True)
 class SlowState:
-    """A self-similar state: `across` are the rows Z_i = s z_i of a teacher of norm 1, `constant` is L s^3.
-
-    `residual` is |Z - force(Z)|/|Z|, zero for an exact solution.
-    """
+    """A self-similar state: `across` are the rows Z_i = s z_i of a teacher of norm 1."""
 
     shares: Numbers
     across: Numbers
@@ -30,12 +27,7 @@ class SlowState:
     @cached_property
     def constant(self) -> float:
         """C_l = L s^3 of this state."""
-        return energy(self.across, self.shares) if len(self.shares) > 1 else 0.0
-
-    @cached_property
-    def residual(self) -> float:
-        size = float(np.linalg.norm(self.across))
-        return float(np.linalg.norm(_drift(self.across, self.shares))) / size if size > 0 else 0.0
+        return energy(self.across, self.shares)
 
 
 def energy(across: ArrayLike, shares: ArrayLike) -> float:
@@ -59,38 +51,32 @@ def force(across: ArrayLike, shares: ArrayLike) -> Numbers:
     return free - free.mean(0)
 
 
-def slow_state(
-    shares: ArrayLike, *, dim: int | None = None, start: ArrayLike | None = None, seed: int = 0, time: float = 60.0
-) -> SlowState:
+def slow_state(shares: ArrayLike, start: ArrayLike, *, time: float = 60.0) -> SlowState:
     """The self-similar solution that the slow flow of a group reaches, for students with any shares h_i.
 
-    `Z = s z` obeys dZ/d(ln s) = Z - force(Z); it is followed for `time` in ln s from `start` (rows across the teacher,
-    (n, dim - 1); random if left out) and then polished by Newton's method. `dim` is the dimension of the inputs; by
-    default it does not bind (dim = n).
+    `Z = s z` obeys dZ/d(ln s) = Z - force(Z); it is followed for `time` in ln s from `start` (rows across the teacher)
+    and then polished by Newton's method.
 
     ```python
     >>> from tutelage.papers.relu_teachers.local import pair_constant
     >>> from tutelage.papers.relu_teachers.slow import slow_state
-    >>> round(slow_state([0.3, 0.7]).constant, 6), round(pair_constant(0.3), 6)
+    >>> round(slow_state([0.3, 0.7], start=[[1.0], [-1.0]]).constant, 6), round(pair_constant(0.3), 6)
     (1.160665, 1.160665)
 
     ```
     """
     shares = shares_of(shares)
-    count = len(shares)
-    columns = _columns(count, dim, start)
-    if count == 1:
-        return SlowState(shares, np.zeros((1, columns)))
-    drawn = np.random.default_rng(seed).standard_normal((count, columns)) if start is None else _rows(start)
-    begin = _unit(drawn - drawn.mean(0), shares)
+    # In their own span: n students need no more than n coordinates.
+    rows = reduce_rows(np.asarray(start, float))
+    begin = _unit(rows - rows.mean(0), shares)
 
     def drift(_: float, flat: Numbers) -> Numbers:
-        return _drift(flat.reshape(count, columns), shares).ravel()
+        return _drift(flat.reshape(rows.shape), shares).ravel()
 
     # The attractor is a sink of this flow: the error of the last steps is all that is left, and Newton removes it.
     flown = solve_ivp(drift, (0.0, time), begin.ravel(), method="LSODA", rtol=1e-8, atol=1e-10)
     polished = root(lambda flat: drift(0.0, flat), flown.y[:, -1], method="lm", tol=1e-14)
-    across = polished.x.reshape(count, columns)
+    across = polished.x.reshape(rows.shape)
     return SlowState(shares, across - across.mean(0))
 
 
@@ -131,16 +117,3 @@ def shares_of(shares: ArrayLike) -> Numbers:
     if shares.ndim != 1 or not shares.size or not np.all(shares > 0):
         raise BadInput(f"The shares of a group are {shares.tolist()}; pass one positive number per student.")
     return shares / shares.sum()
-
-
-def _rows(start: ArrayLike) -> Numbers:
-    """The rows of a start in their own span: n students need no more than n coordinates."""
-    return reduce_rows(np.asarray(start, float))
-
-
-def _columns(count: int, dim: int | None, start: ArrayLike | None) -> int:
-    if start is not None:
-        return _rows(start).shape[1]
-    if dim is not None and dim < 2:
-        raise BadInput(f"dim is {dim}: a student needs a direction across its teacher; pass dim >= 2.")
-    return max(1, count - 1 if dim is None else min(dim - 1, count - 1))

@@ -123,17 +123,9 @@ class Step:
         """h_i*(t+1) - h_i*(t), from the gradient."""
         return -self.eta * np.sum(self.gradient * self.axes[self.tau], axis=1)
 
-    @cached_property
-    def Q(self) -> Numbers:
-        """Q_i of Eq. 37, with the sign of theta_i* nv corrected."""
-        return self._Q(-1.0)
-
-    @cached_property
-    def Q_printed(self) -> Numbers:
-        """Q_i as printed, with + theta_i* nv."""
-        return self._Q(1.0)
-
-    def _Q(self, sign: float) -> Numbers:
+    def Q(self, *, printed: bool = False) -> Numbers:
+        """Q_i of Eq. 37, with the sign of theta_i* nv corrected; as `printed`, with + theta_i* nv."""
+        sign = 1.0 if printed else -1.0
         turn = self.eta / (2 * np.pi)
         other = 1 - self.member  # 1[tau_i != l]
         same = self.member @ self.member.T  # 1[tau_i = tau_j]
@@ -151,12 +143,12 @@ class Step:
     @cached_property
     def predicted_rise(self) -> Numbers:
         """The right side of Eq. 37: eta/2 H_{tau_i} + eta/(2 pi) sum_{l != tau_i} H_l + Q_i."""
-        return self._rise_of(self.Q)
+        return self._rise_of(self.Q())
 
     @cached_property
     def printed_rise(self) -> Numbers:
         """The same with the printed Q_i."""
-        return self._rise_of(self.Q_printed)
+        return self._rise_of(self.Q(printed=True))
 
     def _rise_of(self, q: Numbers) -> Numbers:
         own = self.H[self.tau]
@@ -165,12 +157,12 @@ class Step:
     @cached_property
     def predicted_H(self) -> Numbers:
         """H(t+1) = (I - eta/(2 pi) Diag(m_l)(1 1^T + (pi - 1) I)) H - Qvec; the paper prints + Qvec."""
-        return linear_matrix(self.member.sum(0), self.eta) @ self.H - self.member.T @ self.Q
+        return linear_matrix(self.member.sum(0), self.eta) @ self.H - self.member.T @ self.Q()
 
     @cached_property
     def printed_H(self) -> Numbers:
         """The recursion with the printed sign of Qvec (and the corrected Q_i)."""
-        return linear_matrix(self.member.sum(0), self.eta) @ self.H + self.member.T @ self.Q
+        return linear_matrix(self.member.sum(0), self.eta) @ self.H + self.member.T @ self.Q()
 
     # Eq. 24 --------------------------------------------------------------------------------------------------------
 

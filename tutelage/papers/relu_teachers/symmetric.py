@@ -164,12 +164,6 @@ class Symmetric:
         loss = 0.0 if name == "minimum" else float(self.loss(alpha, beta))
         return FixedPoint(name, alpha, beta, loss, tuple(sorted(float(rate) for rate in rates)))
 
-    def grid(self, alphas: ArrayLike, betas: ArrayLike) -> dict[str, Numbers]:
-        """Field and loss on a grid (beta, alpha) for a phase portrait: alpha, beta, dalpha, dbeta, loss."""
-        alpha, beta = np.meshgrid(np.asarray(alphas, float), np.asarray(betas, float))
-        dalpha, dbeta = self.field(alpha, beta)
-        return {"alpha": alpha, "beta": beta, "dalpha": dalpha, "dbeta": dbeta, "loss": self.loss(alpha, beta)}
-
 
 def _shape(t: Numbers) -> Numbers:
     """g(a, b) / (|a||b|) as a function of the angle."""

@@ -15,8 +15,6 @@ from tutelage.problem import Numbers
 NORM = 1.0
 """The norm of the teachers: only sigma/nv matters (the claim SCALE)."""
 
-OBSERVED = ("loss", "gradient_norm", "first_norm", "overlap", "overlap_cos", "overlap_angle")
-
 
 @dataclass(frozen=True)
 class Track:

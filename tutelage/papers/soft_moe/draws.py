@@ -32,11 +32,6 @@ class Draws:
         self.settings = settings
         self.count = min(count, max(10, MOST // (2 * settings.students * min(vectors, settings.dim))))
 
-    @classmethod
-    def sized(cls, settings: SoftMoeSettings, size: Size) -> "Draws":
-        """As many draws as the size asks for."""
-        return cls(settings, COUNTS[size])
-
     def varied(self, count: int, **values: Any) -> "Draws":
         """Draws of the same problem with some settings changed."""
         return Draws(SoftMoeSettings(**self.settings.model_dump() | values), count)

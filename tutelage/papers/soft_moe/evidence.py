@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import gaps
-from tutelage.papers.soft_moe.draws import Draws
+from tutelage.papers.soft_moe.draws import COUNTS, Draws
 from tutelage.papers.soft_moe.lifted import Lifted
 from tutelage.papers.soft_moe.matching import race
 from tutelage.papers.soft_moe.pruned import Pruned
@@ -52,7 +52,7 @@ class Evidence:
 
     @cached_property
     def draws(self) -> Draws:
-        return Draws.sized(self.settings, self.size)
+        return Draws(self.settings, COUNTS[self.size])
 
     @cached_property
     def single(self) -> Single:
@@ -97,12 +97,9 @@ class Evidence:
 
     def _perfect(self, dim: int) -> float:
         settings, seed = self._orthonormal(dim), self.clear_seed
-        until = 1.02 * self._last_time(settings, seed) + 20
+        draws = Draws(settings, seed + 1)
+        until = 1.02 * race(draws.overlap_expert[seed], draws.norm_expert[seed]).pairs[-1].time + 20
         flow = Race(settings, (seed,), until, records=2)
         overlap = flow.run.last("overlap_expert").values[0]
         found = overlap[flow.winners[0], np.arange(settings.teachers)]
         return float(np.max(1 - found)) if np.all(flow.winners[0] >= 0) else math.nan
-
-    def _last_time(self, settings: SoftMoeSettings, seed: int) -> float:
-        draws = Draws(settings, seed + 1)
-        return race(draws.overlap_expert[seed], draws.norm_expert[seed]).pairs[-1].time

@@ -37,7 +37,7 @@ class Exact:
     def gradient(self, first: Numbers, second: Sequence[float] | None = None) -> Numbers:
         """In the rows `first` (2m, frame), for output weights `second`, 1 if not given."""
         out = np.ones(len(first) // 2) if second is None else np.asarray(second, float)
-        return np.asarray(_gradient(self.oracle, _weights(first, out)))
+        return np.asarray(gradient_of(self.oracle, _weights(first, out)))
 
     def hessian(self, first: Numbers) -> Numbers:
         """In the rows, flattened: (2m frame, 2m frame)."""
@@ -49,7 +49,8 @@ def _weights(first: Numbers, second: Numbers) -> Weights:
 
 
 @eqx.filter_jit
-def _gradient(oracle: MixtureOracle, weights: Weights) -> jax.Array:
+def gradient_of(oracle: MixtureOracle, weights: Weights) -> jax.Array:
+    """In the rows of routers and experts."""
     return oracle.gradient(weights).first
 
 

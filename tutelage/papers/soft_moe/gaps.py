@@ -1,12 +1,8 @@
 """How clearly a start decides who learns whom: the gaps of Lemma 2, and the matching in the limit of large dim."""
 
-import functools
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from tutelage.papers.soft_moe.matching import removals
@@ -35,7 +31,7 @@ class Gaps(NamedTuple):
 
 
 def gaps(tables: ArrayLike) -> Gaps:
-    """Gaps of tables (draw, m, m*) of inner products `w_i(0).w*_j`, in one compiled call.
+    """Gaps of tables (draw, m, m*) of inner products `w_i(0).w*_j`.
 
     ```python
     >>> from tutelage.papers.soft_moe.gaps import gaps
@@ -45,27 +41,22 @@ def gaps(tables: ArrayLike) -> Gaps:
 
     ```
     """
-    return Gaps(*map(np.asarray, _gaps(jnp.asarray(tables, float))))
-
-
-@jax.jit
-@jax.vmap
-def _gaps(table: Float[jax.Array, "student teacher"]) -> tuple[jax.Array, ...]:
-    students, teachers = table.shape
-    i, j, _ = removals(-table, teachers)
-    step = jnp.arange(len(i))
+    tables = np.asarray(tables, float)
+    draws, students, teachers = tables.shape
+    i, j, _ = removals(-tables, teachers)
+    draw, step = np.arange(draws)[:, None], np.arange(i.shape[1])
     # The step at which each row and column goes; one that stays to the end goes after the last.
-    row_goes = jnp.full(students, len(i)).at[i].set(step)
-    column_goes = jnp.full(teachers, len(i)).at[j].set(step)
-    chosen = table[i, j]
-    others_in_row = jnp.where(column_goes > step[:, None], table[i], -jnp.inf)
-    others_in_column = jnp.where(row_goes > step[:, None], table[:, j].T, -jnp.inf)
-    gap = functools.partial(_gap, chosen)
-    return gap(others_in_row.max(1)), gap(others_in_column.max(1)), _gap(chosen[:-1], chosen[1:]), chosen
+    row_goes, column_goes = (np.full((draws, count), len(step)) for count in (students, teachers))
+    row_goes[draw, i], column_goes[draw, j] = step, step
+    chosen = tables[draw, i, j]
+    in_row = np.where(column_goes[:, None] > step[:, None], tables[draw, i], -np.inf)
+    in_column = np.where(row_goes[:, None] > step[:, None], tables[draw, :, j], -np.inf)
+    row, column = (_gap(chosen, others.max(2)) for others in (in_row, in_column))
+    return Gaps(row, column, _gap(chosen[:, :-1], chosen[:, 1:]), chosen)
 
 
-def _gap(chosen: jax.Array, other: jax.Array) -> jax.Array:
-    return jnp.where(other > 0, chosen / jnp.where(other > 0, other, 1.0) - 1, jnp.inf)
+def _gap(chosen: Numbers, other: Numbers) -> Numbers:
+    return np.where(other > 0, chosen / np.where(other > 0, other, 1.0) - 1, np.inf)
 
 
 def quantiles(values: ArrayLike, levels: ArrayLike) -> Numbers:

@@ -15,36 +15,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage import BadInput
+from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers, activation
 
 ROUNDING = 1e-13  # an overlap below it is 0: that of orthonormal vectors, which has a sign by chance only
 
 
-def travel(degree: int, start: ArrayLike, level: float | None) -> Numbers:
-    """`int dg / (g^(p-1) (1 - g^2))` from `start` to `level`; infinite where the overlap cannot grow.
-
-    With `level` None: `int dg / g^(p-1)` to infinity, the limit of small starts, which exists for p >= 3.
+def travel(degree: int, start: ArrayLike) -> Numbers:
+    """`int dg / (g^(p-1) (1 - g^2))` from `start` to where a teacher is recovered; infinite if it cannot grow.
 
     ```python
     >>> from tutelage.papers.soft_moe.growth import travel
-    >>> travel(3, [0.1, -0.1], None).tolist()
-    [10.0, inf]
+    >>> travel(3, [0.1, -0.1]).round(3).tolist()
+    [10.261, inf]
 
     ```
     """
-    if level is None and degree < 3:
-        raise BadInput(f"travel: degree {degree} has no time of blow-up, only degrees from 3 on; give a level below 1.")
-    if level is not None and not 0 < level < 1:
-        raise BadInput(f"travel: level is {level}, but an overlap between 0 and 1 was expected.")
     start = np.asarray(start, float)
     # The force of degree 1 does not vanish at 0: every overlap but -1 grows. Degree 0 does not see the experts at all.
     moves = (start > (-1 if degree == 1 else 0)) & (degree > 0)
-    if level is None:
-        return np.where(moves, 1 / ((degree - 2) * np.where(moves, start, 1.0) ** (degree - 2)), np.inf)
-    begin = np.minimum(np.where(moves, start, level), level)
-    return np.where(moves, _primitive(degree, np.asarray(level)) - _primitive(degree, begin), np.inf)
+    begin = np.minimum(np.where(moves, start, RECOVERED), RECOVERED)
+    return np.where(moves, _primitive(degree, np.asarray(RECOVERED)) - _primitive(degree, begin), np.inf)
 
 
 def _primitive(degree: int, g: Numbers) -> Numbers:
@@ -56,9 +48,8 @@ def _primitive(degree: int, g: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Growth:
-    """The leading law for experts of `degree` p under a gate with `mean` c_0, and the `level` at which time is taken.
+    """The leading law for experts of `degree` p under a gate with `mean` c_0: times until an overlap is 0.9.
 
-    `level=None` takes the time at which the law without `1 - g^2` blows up: what is left when dim goes to infinity.
     A gate of mean 0 has no force at this order, and every time is infinite.
 
     ```python
@@ -71,7 +62,6 @@ class Growth:
 
     degree: int = 3
     mean: float = 0.5
-    level: float | None = 0.9
 
     @classmethod
     def of(cls, settings: SoftMoeSettings) -> "Growth":
@@ -95,16 +85,6 @@ class Growth:
         times = self._times(between, inverse[..., :, None] + inverse[..., None, :], -1.0)
         return np.where(np.eye(between.shape[-1], dtype=bool), np.inf, times)
 
-    def race(self, overlap: ArrayLike, norms: ArrayLike = 1.0, alphas: ArrayLike = 1.0) -> Numbers:
-        """The race variable: who has more of it gets there first. `alpha gamma2 / b^2` for degree 3."""
-        if self.degree < 3:
-            raise BadInput(
-                f"Growth.race: degree {self.degree} has no race variable, only degrees from 3 on; use teacher_times."
-            )
-        toward, weight = self._toward(overlap, alphas)
-        inverse = np.atleast_1d(np.asarray(norms, float))[..., None] ** -2
-        return toward * (weight * inverse) ** (1 / (self.degree - 2))
-
     def _toward(self, overlap: ArrayLike, alphas: ArrayLike) -> tuple[Numbers, Numbers]:
         """The overlap counted in the direction in which it can grow, and the strength of the pull."""
         overlap, alphas = np.asarray(overlap, float), np.asarray(alphas, float)
@@ -115,16 +95,16 @@ class Growth:
 
     def _times(self, overlap: ArrayLike, inverse: Numbers, alphas: ArrayLike) -> Numbers:
         toward, weight = self._toward(overlap, alphas)
-        way, rate = np.broadcast_arrays(travel(self.degree, toward, self.level), self.force * weight * inverse)
+        way, rate = np.broadcast_arrays(travel(self.degree, toward), self.force * weight * inverse)
         return np.divide(way, rate, out=np.full(way.shape, np.inf), where=rate > 0)
 
 
 def predicted_time(
-    g0: ArrayLike, b: ArrayLike = 1.0, level: float = 0.9, *, degree: int = 3, mean: float = 0.5, alpha: ArrayLike = 1.0
+    g0: ArrayLike, b: ArrayLike = 1.0, *, degree: int = 3, mean: float = 0.5, alpha: ArrayLike = 1.0
 ) -> Numbers:
-    """The time at which an expert of norm `b` with overlap `g0` with a teacher reaches `level`, all else being small.
+    """The time at which an expert of norm `b` with overlap `g0` recovers its teacher's, all else being small.
 
-    For degree 3 it is `b^2/4.5 (1/g0 - 1/level + atanh level - atanh g0)`.
+    For degree 3 it is `b^2/4.5 (1/g0 - 1/0.9 + atanh 0.9 - atanh g0)`.
 
     ```python
     >>> from tutelage.papers.soft_moe.growth import predicted_time
@@ -133,5 +113,4 @@ def predicted_time(
 
     ```
     """
-    growth = Growth(degree, mean, level)
-    return growth._times(g0, np.asarray(b, float) ** -2, alpha)
+    return Growth(degree, mean)._times(g0, np.asarray(b, float) ** -2, alpha)

@@ -3,17 +3,15 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from tutelage import flow
 from tutelage.dynamics import Record
 from tutelage.oracle import MixtureOracle
 from tutelage.papers.soft_moe import recipe
+from tutelage.papers.soft_moe.exact import gradient_of
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import WATCHED
 from tutelage.problem import Numbers, Weights
@@ -54,7 +52,11 @@ class Lifted:
             Weights(jnp.asarray(target), self.frame.teacher.second),
         )
         second = jnp.ones((self.settings.students, 1))
-        field = lambda t, y: -np.asarray(_velocity(oracle, jnp.asarray(y.reshape(start.shape)), second)).ravel()  # noqa: E731
+
+        def field(_: float, flat: Numbers) -> Numbers:
+            rows = jnp.asarray(flat.reshape(start.shape))
+            return -np.asarray(gradient_of(oracle, Weights(rows, second))).ravel()
+
         done = solve_ivp(field, (0, self.until), start.ravel(), method="DOP853", rtol=1e-10, atol=1e-12)
         return np.concatenate([start, target]), np.concatenate([done.y[:, -1].reshape(start.shape), target])
 
@@ -71,10 +73,3 @@ class Lifted:
         begin, end = self.whole
         basis = np.linalg.qr(begin.T)[0]
         return float(np.max(np.abs(end - end @ basis @ basis.T)))
-
-
-@eqx.filter_jit
-def _velocity(
-    oracle: MixtureOracle, first: Float[jax.Array, "row dim"], second: Float[jax.Array, "student 1"]
-) -> Float[jax.Array, "row dim"]:
-    return oracle.gradient(Weights(first, second)).first

@@ -4,18 +4,13 @@
 - `race`: the same by predicted times, so that norms and the teachers' weights count.
 - `generalised`: the race with edges between students as well, which for an odd degree cancel each other in pairs.
 
-Each is there for one start (NumPy) and, as `..._many`, for thousands (compiled). Ties go to the lower student, then to
-the lower partner, teachers first.
+Ties go to the lower student, then to the lower partner, teachers first.
 """
 
-import functools
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage import BadInput
@@ -27,7 +22,7 @@ Integers = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Pair:
-    """A student learns a teacher, at a predicted time (infinite if it cannot, nan if none was asked for)."""
+    """A student learns a teacher, at a predicted time (nan if none is predicted)."""
 
     student: int
     teacher: int
@@ -57,53 +52,11 @@ class Matching:
             found[pair.teacher] = pair.student
         return found
 
-    def agreement(self, other: "Matching") -> int:
-        """How many pairs of a student and a teacher both have."""
-        return len({(p.student, p.teacher) for p in self.pairs} & {(p.student, p.teacher) for p in other.pairs})
 
-
-@dataclass(frozen=True)
-class Matchings:
-    """Matchings of many draws: arrays (draw, step), where -1 and infinity mean that nothing was left to match.
-
-    `partner` counts the teachers first, then the students: a partner of `teachers + r` is the student r.
-    """
-
-    student: Integers
-    partner: Integers
-    time: Numbers
-    teachers: int
-
-    def __len__(self) -> int:
-        return len(self.student)
-
-    def __getitem__(self, draw: int) -> Matching:
-        steps = zip(self.student[draw], self.partner[draw], self.time[draw], strict=True)
-        return _matching(((int(i), int(c), float(t)) for i, c, t in steps if i >= 0), self.teachers)
-
-    @property
-    def winners(self) -> Integers:
-        """The student of each teacher (draw, teacher), -1 where there is none."""
-        found = np.full((len(self), self.teachers), -1)
-        draw, step = np.nonzero((self.partner >= 0) & (self.partner < self.teachers))
-        found[draw, self.partner[draw, step]] = self.student[draw, step]
-        return found
-
-    @property
-    def matched(self) -> Integers:
-        """The number of teachers that found a student, by draw."""
-        return np.sum(self.winners >= 0, axis=1)
-
-    @property
-    def annihilated(self) -> Integers:
-        """The number of pairs of students that cancel, by draw."""
-        return np.sum(self.partner >= self.teachers, axis=1)
-
-
-def greedy(table: ArrayLike, times: ArrayLike | None = None) -> Matching:
+def greedy(table: ArrayLike) -> Matching:
     """Eq. (6): take the largest entry of `table` (m, m*), delete its row and column, and so on.
 
-    Entries may be negative, as in the paper; `times` (m, m*) are only copied to the pairs.
+    Entries may be negative, as in the paper.
 
     ```python
     >>> from tutelage.papers.soft_moe.matching import greedy
@@ -113,9 +66,8 @@ def greedy(table: ArrayLike, times: ArrayLike | None = None) -> Matching:
     ```
     """
     table = _table(table)
-    times = np.full(table.shape, np.nan) if times is None else np.asarray(times, float)
-    found = _matching(_removals(-table, table.shape[1]), table.shape[1])
-    return Matching(tuple(Pair(p.student, p.teacher, float(times[p.student, p.teacher])) for p in found.pairs))
+    found = _matching(-table, table.shape[1])
+    return Matching(tuple(Pair(p.student, p.teacher, math.nan) for p in found.pairs))
 
 
 def race(
@@ -127,7 +79,7 @@ def race(
     that of the paper's units. With small overlaps the order is that of `alpha_j gamma2_ij / b_i^2`.
     """
     times = (growth or Growth()).teacher_times(_table(overlap), norms, alphas)
-    return _matching(_removals(times, times.shape[1]), times.shape[1])
+    return _matching(times, times.shape[1])
 
 
 def generalised(
@@ -151,36 +103,22 @@ def generalised(
 
     ```
     """
-    times = _edges(_table(overlap), between, norms, alphas, growth)
-    teachers = _table(overlap).shape[1]
-    return _matching(_removals(times, teachers), teachers)
+    overlap = _table(overlap)
+    return _matching(edges(overlap, between, norms, alphas, growth), overlap.shape[1])
 
 
-def generalised_many(
-    overlap: ArrayLike,
-    between: ArrayLike,
-    norms: ArrayLike = 1.0,
-    *,
-    alphas: ArrayLike = 1.0,
-    growth: Growth | None = None,
-) -> Matchings:
-    """`generalised` for cosines (draw, m, m*) and (draw, m, m), norms (draw, m), in one compiled call."""
-    overlap = _table(overlap, 3)
-    return _many(_edges(overlap, between, norms, alphas, growth), overlap.shape[2])
-
-
-def _table(values: ArrayLike, dims: int = 2) -> Numbers:
+def _table(values: ArrayLike) -> Numbers:
     table = np.asarray(values, float)
-    if table.ndim != dims or not table.size or np.any(np.isnan(table)):
+    if table.ndim != 2 or not table.size or np.any(np.isnan(table)):
         raise BadInput(
             f"A matching got a table of shape {table.shape}; pass numbers, one row per student and one column per "
-            + ("teacher, for each draw." if dims == 3 else "teacher.")
+            "teacher."
         )
     return table
 
 
-def _edges(overlap: Numbers, between: ArrayLike, norms: ArrayLike, alphas: ArrayLike, growth: Growth | None) -> Numbers:
-    """Times of all edges (..., m, m* + m); an edge between students stands in the row of the lower one."""
+def edges(overlap: Numbers, between: ArrayLike, norms: ArrayLike, alphas: ArrayLike, growth: Growth | None) -> Numbers:
+    """Times of all edges (..., m, m* + m), of many starts too; an edge between students is in the row of the lower."""
     growth, between = growth or Growth(), np.asarray(between, float)
     if between.shape != (*overlap.shape[:-1], overlap.shape[-2]):
         raise BadInput(
@@ -192,56 +130,29 @@ def _edges(overlap: Numbers, between: ArrayLike, norms: ArrayLike, alphas: Array
     return np.concatenate([growth.teacher_times(overlap, norms, alphas), students], axis=-1)
 
 
-def _removals(cost: Numbers, teachers: int) -> Iterator[tuple[int, int, float]]:
-    """Take the cheapest edge (student, partner, cost), delete both of its ends, and so on while there is one."""
-    cost = cost.copy()
-    while np.isfinite(cost).any():
-        i, c = map(int, np.unravel_index(np.argmin(cost), cost.shape))
-        yield i, c, float(cost[i, c])
-        gone = [i] + ([c - teachers] if c >= teachers else [])
-        cost[gone] = cost[:, c] = np.inf
-        if cost.shape[1] > teachers:
-            cost[:, [teachers + r for r in gone]] = np.inf
-
-
-def _matching(steps: Iterator[tuple[int, int, float]], teachers: int) -> Matching:
-    found = list(steps)
+def _matching(cost: Numbers, teachers: int) -> Matching:
+    steps = zip(*(part[0].tolist() for part in removals(cost[None], teachers)), strict=True)
+    found = [step for step in steps if step[0] >= 0]
     pairs = tuple(Pair(i, c, t) for i, c, t in found if c < teachers)
     return Matching(pairs, tuple(Annihilation(i, c - teachers, t) for i, c, t in found if c >= teachers))
 
 
-def _many(cost: Numbers, teachers: int) -> Matchings:
-    student, partner, time = map(np.asarray, _removals_many(jnp.asarray(cost), teachers))
-    return Matchings(student, partner, time, teachers)
+def removals(cost: Numbers, teachers: int) -> tuple[Integers, Integers, Numbers]:
+    """Take the cheapest edge of each table (draw, student, partner), delete both of its ends, and so on.
 
-
-Removals = tuple[Int[jax.Array, " step"], Int[jax.Array, " step"], Float[jax.Array, " step"]]
-
-
-def removals(cost: Float[jax.Array, "student partner"], teachers: int) -> Removals:
-    """The removals of one table, traceable: student and partner (-1 once none is left) and cost, one entry per step."""
-    students, columns = cost.shape
-    steps = students if columns > teachers else min(students, columns)
-
-    def step(n, state):
-        free, open_, found = state
-        usable = free[:, None] & (jnp.concatenate([open_, free]) if columns > teachers else open_)
-        masked = jnp.where(usable, cost, jnp.inf)
-        place = jnp.argmin(masked)
-        i, c = place // columns, place % columns
-        some = jnp.isfinite(masked[i, c])
-        # An index out of range is dropped: a student is no teacher, and nothing is deleted once no edge is left.
-        free = free.at[jnp.where(some, i, students)].set(False, mode="drop")
-        free = free.at[jnp.where(some & (c >= teachers), c - teachers, students)].set(False, mode="drop")
-        open_ = open_.at[jnp.where(some, c, columns)].set(False, mode="drop")
-        new = (jnp.where(some, i, -1), jnp.where(some, c, -1), masked[i, c])
-        return free, open_, tuple(old.at[n].set(value) for old, value in zip(found, new, strict=True))
-
-    nothing = (jnp.full(steps, -1), jnp.full(steps, -1), jnp.full(steps, jnp.inf))
-    state = (jnp.full(students, True), jnp.full(teachers, True), nothing)
-    return jax.lax.fori_loop(0, steps, step, state)[2]
-
-
-@functools.partial(jax.jit, static_argnames="teachers")
-def _removals_many(cost: Float[jax.Array, "draw student partner"], teachers: int) -> Removals:
-    return jax.vmap(lambda one: removals(one, teachers))(cost)
+    Student, partner and cost (draw, step); -1, -1 and infinity once no edge is left. Partners count the teachers first,
+    then the students: a partner of `teachers + r` is the student r.
+    """
+    cost, draw, found = cost.copy(), np.arange(len(cost)), []
+    students, columns = cost.shape[1:]
+    for _ in range(students if columns > teachers else min(students, columns)):
+        i, c = np.divmod(np.argmin(cost.reshape(len(cost), -1), axis=1), columns)
+        time = cost[draw, i, c]
+        found.append([np.where(np.isfinite(time), i, -1), np.where(np.isfinite(time), c, -1), time])
+        cost[draw, i] = cost[draw, :, c] = np.inf
+        if columns > teachers:
+            cost[draw, :, teachers + i] = np.inf
+            cancels = c >= teachers
+            cost[draw[cancels], c[cancels] - teachers] = np.inf
+    student, partner, when = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return student, partner, when

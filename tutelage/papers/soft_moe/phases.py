@@ -21,7 +21,8 @@ def phases(run: Run, settings: SoftMoeSettings) -> list[Phase]:
 def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
     seed, end = int(one["seed"]), float(one["stop_time"])
     expert, router = one["expert_time"].values, one["router_time"].values
-    experts, both = np.sort(_first(expert)), np.sort(_first(np.maximum(expert, router)))
+    # When each teacher is first recovered; nan if it never is.
+    experts, both = (np.sort(np.fmin.reduce(times)) for times in (expert, np.maximum(expert, router)))
     met, count = experts[np.isfinite(experts)], settings.teachers
     pairs = one["pair_time"].values
     pairs = np.sort(pairs[np.triu_indices(len(pairs), 1)])
@@ -42,9 +43,3 @@ def _of_seed(one: xr.Dataset, settings: SoftMoeSettings) -> list[Phase]:
     if len(done) == count and end > done[-1]:
         found.append(Phase("all recovered", float(done[-1]), end, "every teacher has its student", seed=seed))
     return found
-
-
-def _first(times: np.ndarray) -> np.ndarray:
-    """The time at which each teacher is first recovered; nan if it never is."""
-    earliest = np.nan_to_num(times, nan=np.inf).min(0)
-    return np.where(np.isfinite(earliest), earliest, np.nan)

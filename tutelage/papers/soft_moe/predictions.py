@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tutelage.papers.soft_moe.draws import Draws
 from tutelage.papers.soft_moe.growth import Growth
-from tutelage.papers.soft_moe.matching import generalised_many
+from tutelage.papers.soft_moe.matching import edges, removals
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 STARTS = 400  # of a law: a share of starts is then known to 0.025 (one standard deviation) or better
@@ -59,11 +59,7 @@ def _counts(settings: SoftMoeSettings) -> NDArray[np.int64]:
 def times(settings: SoftMoeSettings) -> NDArray[np.float64]:
     """Predicted times of recovery (start, step), in order; infinite at steps that are no recovery."""
     draws = Draws(settings, STARTS)
-    found = generalised_many(
-        draws.overlap_expert,
-        draws.overlap_ss_expert,
-        draws.norm_expert,
-        alphas=settings.importance,
-        growth=Growth.of(settings),
-    )
-    return np.where((found.partner >= 0) & (found.partner < found.teachers), found.time, np.inf)
+    cosines = draws.overlap_expert, draws.overlap_ss_expert
+    cost = edges(*cosines, draws.norm_expert, settings.importance, Growth.of(settings))
+    _, partner, time = removals(cost, settings.teachers)
+    return np.where((partner >= 0) & (partner < settings.teachers), time, np.inf)

@@ -19,8 +19,7 @@ SURE = 0.95
 
 def teacher_times(run: Run) -> NDArray[np.float64]:
     """When each teacher (seed, teacher) was first recovered by an expert; nan if it was not."""
-    earliest = np.nan_to_num(run.dataset["expert_time"].values, nan=np.inf).min(1)
-    return np.where(np.isfinite(earliest), earliest, np.nan)
+    return np.fmin.reduce(run.dataset["expert_time"].values, axis=1)
 
 
 def recovered(run: Run) -> NDArray[np.float64]:
@@ -39,8 +38,7 @@ def pairs(run: Run) -> NDArray[np.float64]:
 
 
 def _first(run: Run) -> NDArray[np.float64]:
-    earliest = np.nan_to_num(teacher_times(run), nan=np.inf).min(1)
-    return np.where(np.isfinite(earliest), earliest, np.nan)
+    return np.fmin.reduce(teacher_times(run), axis=1)
 
 
 def _last(run: Run) -> NDArray[np.float64]:

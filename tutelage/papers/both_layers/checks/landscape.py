@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if, lines
-from tutelage.papers.both_layers.classify import classify, curvature
+from tutelage.papers.both_layers.classify import classify, nullity
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
 from tutelage.papers.both_layers.evidence import FRAME, Evidence
 from tutelage.papers.both_layers.inequalities import stationarity_gap
@@ -137,7 +137,7 @@ def paired_nullity(evidence: Evidence) -> Finding:
         rng = evidence.random(40 + outputs)
         basis = np.eye(outputs) + 0.3 * rng.standard_normal((outputs, outputs))
         point = paired_minimum(np.eye(outputs, FRAME), basis, rng.uniform(0.7, 1.4, outputs))
-        found = curvature(evidence.hessians(*_stack((point,)))[0]).nullity
+        found = nullity(evidence.hessians(*_stack((point,)))[0])
         off, seen = max(off, abs(found - (outputs**2 + outputs))), [*seen, f"r={outputs}: {found}"]
     return at_most(off, 0, seeds=len(seen), detail="Nullity " + ", ".join(seen) + ".")
 

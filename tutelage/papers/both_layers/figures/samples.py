@@ -7,15 +7,10 @@ from tutelage.analysis import Mark, Panel, Sheet, binomial_interval, line
 from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
+from tutelage.papers.both_layers.two_neurons import TwoNeurons
 from tutelage.papers.paper import Figure, Size
 
 RATIOS = {"quick": (2.0, 2.5, 3.0, 4.0), "full": (2.0, 2.5, 3.0, 4.0, 6.0)}
-
-
-def distance(first: np.ndarray, second: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """|h|^2 = |v_1 w_1 - a|^2 + |v_2 w_2 - a|^2 with signed v, over leading axes."""
-    products = second * first
-    return np.sum((products - target) ** 2, axis=(-2, -1))
 
 
 def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
@@ -27,10 +22,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
         for j, ratio in enumerate(ratios):
             chosen = BothLayersSettings(dim=dim, scale=1e-3, steps=6000, samples=int(ratio * dim))
             result = run(chosen, seeds=seeds, record=Record([0, 6000], observables=("loss",)))
-            final = distance(
-                np.asarray(result.final.first), np.asarray(result.final.second), np.asarray(result.teacher.first)
-            )
-            reached[i, j] = final < 1e-4
+            reached[i, j] = TwoNeurons.final(result).error_squared < 1e-4
     return xr.Dataset(
         {"success": (("dim", "ratio", "seed"), reached, {"long_name": "|h|^2 < 1e-4 after 6000 updates"})},
         {"dim": list(dims), "ratio": list(ratios), "seed": np.arange(seeds)},

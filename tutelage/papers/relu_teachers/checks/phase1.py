@@ -32,26 +32,20 @@ def _with_hypotheses(finding: Finding, track: Track) -> Finding:
     return dataclasses.replace(finding, verdict=verdict, seeds=track.seeds, detail=text + finding.detail)
 
 
-def norms(evidence: Evidence) -> Finding:
-    def check(track: Track) -> Finding:
-        s1, s2 = track.bounds
-        upper = (s2 + 2 * track.teachers * NORM * track.time)[None, :, None]
-        growth = float(np.min(np.diff(track.norms, axis=1) / track.norms[:, 1:]))
-        low = float(np.min(track.norms / s1))
-        text = f"|w_i| over its upper bound; |w_i|/s1 >= {low:.2f}, smallest relative growth of a record {growth:.1e}."
-        return all_of([at_most(track.norms / upper, 1.0, detail=text), at_least(low, 1.0), at_least(growth, 0.0)])
-
-    return _each(evidence, check)
+def _norms(track: Track) -> Finding:
+    s1, s2 = track.bounds
+    upper = (s2 + 2 * track.teachers * NORM * track.time)[None, :, None]
+    growth = float(np.min(np.diff(track.norms, axis=1) / track.norms[:, 1:]))
+    low = float(np.min(track.norms / s1))
+    text = f"|w_i| over its upper bound; |w_i|/s1 >= {low:.2f}, smallest relative growth of a record {growth:.1e}."
+    return all_of([at_most(track.norms / upper, 1.0, detail=text), at_least(low, 1.0), at_least(growth, 0.0)])
 
 
-def gradients(evidence: Evidence) -> Finding:
-    def check(track: Track) -> Finding:
-        slopes = [kernel.gradient(one, track.teacher) for seed in track.weights for one in seed[::4]]
-        return at_most(
-            np.linalg.norm(slopes, axis=-1) / (2 * track.teachers * NORM), 1.0, detail="|grad_i| over its bound."
-        )
-
-    return _each(evidence, check)
+def _gradients(track: Track) -> Finding:
+    slopes = [kernel.gradient(one, track.teacher) for seed in track.weights for one in seed[::4]]
+    return at_most(
+        np.linalg.norm(slopes, axis=-1) / (2 * track.teachers * NORM), 1.0, detail="|grad_i| over its bound."
+    )
 
 
 def _angle_decay(track: Track, literal_end: float | None = None) -> Finding:
@@ -73,12 +67,9 @@ def _angle_end(track: Track) -> Finding:
     return at_most(track.theta[:, -1], 4 * track.eps1, detail=text)
 
 
-def balance(evidence: Evidence) -> Finding:
-    def check(track: Track) -> Finding:
-        last = track.heights[:, -1]
-        return at_most(np.max(last, axis=1) / np.min(last, axis=1), 2.0, detail="Largest h_i*/h_j* at T1.")
-
-    return _each(evidence, check)
+def _balance(track: Track) -> Finding:
+    last = track.heights[:, -1]
+    return at_most(np.max(last, axis=1) / np.min(last, axis=1), 2.0, detail="Largest h_i*/h_j* at T1.")
 
 
 def _rise(track: Track) -> Finding:
@@ -92,10 +83,6 @@ def _rise(track: Track) -> Finding:
     return all_of([at_least(rates, low, detail=text), at_most(rates, high)])
 
 
-def angle_decay_one(evidence: Evidence) -> Finding:
-    return _each(evidence, _angle_decay, 1)
-
-
 def angle_decay_two(evidence: Evidence) -> Finding:
     track = evidence.literal_descent
     found = _angle_decay(track, first_phase_time(track.eps1, track.teachers, track.students))
@@ -103,22 +90,6 @@ def angle_decay_two(evidence: Evidence) -> Finding:
     text = f"{found.detail} This is descent, {steps:.0f} steps of eta = {step:.2g}."
     descent = _with_hypotheses(dataclasses.replace(found, detail=text), track)
     return all_of([_each(evidence, _angle_decay, 2), descent])
-
-
-def angle_end_one(evidence: Evidence) -> Finding:
-    return _each(evidence, _angle_end, 1)
-
-
-def angle_end_two(evidence: Evidence) -> Finding:
-    return _each(evidence, _angle_end, 2)
-
-
-def rise_one(evidence: Evidence) -> Finding:
-    return _each(evidence, _rise, 1)
-
-
-def rise_two(evidence: Evidence) -> Finding:
-    return _each(evidence, _rise, 2)
 
 
 SETTING = "Theorem 6 with its own sigma and zeta = eps1^2/(10 k), flow"
@@ -134,16 +105,23 @@ CLAIMS = (
         "Eq. 3, 16",
         "s1 <= |w_i| <= s2 + 2 k nv s, and |w_i| does not decrease, for s <= T1.",
         SETTING,
-        norms,
+        lambda evidence: _each(evidence, _norms),
         explanation="The rate of growth is F nv/(2 pi), well below 2 k nv.",
     ),
-    Claim("P1-GRAD", "Eq. 22", "|grad_i| <= 2 k nv for s <= T1.", SETTING, gradients, explanation="A loose bound."),
+    Claim(
+        "P1-GRAD",
+        "Eq. 22",
+        "|grad_i| <= 2 k nv for s <= T1.",
+        SETTING,
+        lambda evidence: _each(evidence, _gradients),
+        explanation="A loose bound.",
+    ),
     Claim(
         "P1-ANGLE:k=1",
         "Eq. 4, 17",
         f"{DECAY}; one teacher.",
         SETTING,
-        angle_decay_one,
+        lambda evidence: _each(evidence, _angle_decay, 1),
         must_hold=False,
         explanation="The true law is theta ~ 1/|w| ~ 1/s.",
     ),
@@ -162,7 +140,7 @@ CLAIMS = (
         "Eq. 5, 18",
         "theta_i*(T1) <= 4 eps1; one teacher.",
         SETTING,
-        angle_end_one,
+        lambda evidence: _each(evidence, _angle_end, 1),
         must_hold=False,
         explanation="The true law is theta ~ 1/|w| ~ 1/s.",
     ),
@@ -171,7 +149,7 @@ CLAIMS = (
         "Eq. 5, 18",
         "theta_i*(T1) <= 4 eps1; two teachers or more.",
         SETTING,
-        angle_end_two,
+        lambda evidence: _each(evidence, _angle_end, 2),
         must_hold=False,
         expected=Verdict.FAILS,
         explanation=f"theta_i*(T1) = arccos(1/sqrt k). {COLLAPSE}",
@@ -181,7 +159,7 @@ CLAIMS = (
         "Eq. 5, 19",
         "h_i*(T1) <= 2 h_j*(T1) for all students i, j, where h_i* is the component along the first nearest teacher.",
         SETTING,
-        balance,
+        lambda evidence: _each(evidence, _balance),
         must_hold=False,
         explanation="All students have grown by the same amount in the same direction.",
     ),
@@ -190,7 +168,7 @@ CLAIMS = (
         "Appendix D",
         "d h_i*/ds lies in [k + pi - 1.5, k + pi - 0.5] nv/(2 pi) on [T1/50, T1]; one teacher.",
         SETTING,
-        rise_one,
+        lambda evidence: _each(evidence, _rise, 1),
         must_hold=False,
         explanation="The rate is nv/2.",
     ),
@@ -199,7 +177,7 @@ CLAIMS = (
         "Appendix D",
         "d h_i*/ds lies in [k + pi - 1.5, k + pi - 0.5] nv/(2 pi) on [T1/50, T1]; two teachers or more.",
         SETTING,
-        rise_two,
+        lambda evidence: _each(evidence, _rise, 2),
         must_hold=False,
         expected=Verdict.FAILS,
         explanation="The rate is F nv/(2 pi sqrt k), that of the mean direction.",

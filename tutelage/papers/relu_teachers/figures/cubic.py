@@ -12,8 +12,8 @@ from tutelage.dynamics import Record, Stop
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest
-from tutelage.papers.relu_teachers.figures.training import OBSERVED
 from tutelage.papers.relu_teachers.local import measured_constant, rate
+from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 
@@ -49,7 +49,7 @@ def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
     """Twenty thousand updates of SGD and of descent on the population loss; flows to a large time."""
     chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG)
     # What Figures 2 and 3 record, so that the compiled program is theirs.
-    sgd = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(250, observables=OBSERVED)).dataset
+    sgd = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(250, observables=NEEDED)).dataset
     descent = run(
         chosen, seeds=1, dynamics="descent", record=Record(250, observables=("loss", "gradient_norm"))
     ).dataset

@@ -32,15 +32,18 @@ def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
 
 def _plane(plane: Symmetric, points: int) -> xr.Dataset:
     unit = plane.norm / plane.copies
-    # The field has no value at the origin, which the grid must not hit.
+    # The loss has a kink at the origin, which the grid must not hit.
     alphas, betas = (unit * np.linspace(*ends, points) + 1e-9 for ends in (ALPHAS, BETAS))
-    grid = plane.grid(alphas, betas)
     times = np.concatenate([[0.0], np.geomspace(1e-4, 60.0, RECORDS - 1)])
     paths = np.array([plane.flow(*start, times, rtol=1e-7) for start in _starts(plane)])
     fixed = [*plane.fixed_points, _far(plane)]
     return xr.Dataset(
         {
-            "loss": (("beta", "alpha"), grid["loss"], {"long_name": "population loss / |v|^2"}),
+            "loss": (
+                ("beta", "alpha"),
+                plane.loss(*np.meshgrid(alphas, betas)),
+                {"long_name": "population loss / |v|^2"},
+            ),
             "path_alpha": (("path", "time"), paths[:, 0]),
             "path_beta": (("path", "time"), paths[:, 1]),
             "path_loss": (("path", "time"), plane.loss(paths[:, 0], paths[:, 1])),

@@ -11,6 +11,7 @@ from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.dynamics import Record
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
+from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
@@ -19,7 +20,6 @@ from tutelage.trajectory import Run
 Init = Literal["gaussian", "weak"]
 INITS: tuple[Init, ...] = ("gaussian", "weak")
 NAMES = {"gaussian": "Gaussian start", "weak": "weak recovery"}
-OBSERVED = ("loss", "gradient_norm", "first_norm", "overlap", "overlap_cos", "overlap_angle")
 SEEDS = {"quick": 1, "full": 5}
 RECORDS = 250
 # The phases whose ends are marked. The first two are ours, the last is the paper's T2.
@@ -49,19 +49,13 @@ def compute(settings: ReluTeachersSettings, size: Size, *, cases: tuple[Case, ..
     """Runs of all cases from both starts; dimension, norm, batch and steps are those of `settings`."""
     rows = [xr.concat([_traces(settings, case, init, size) for init in INITS], "init") for case in cases]
     about: dict[str, Any] = {name: ("case", [getattr(case, name) for case in cases]) for name in Case._fields}
-    about["plateau_loss"] = ("case", [_plateau(case, settings.norm).loss for case in cases])
-    about["plateau_norms"] = (
-        "case",
-        [_plateau(case, settings.norm).sum_of_norms / (case.teachers * settings.norm) for case in cases],
-    )
+    levels = [Plateau(case.teachers, case.students, settings.norm) for case in cases]
+    about["plateau_loss"] = ("case", [level.loss for level in levels])
+    about["plateau_norms"] = ("case", [level.sum_of_norms / (level.teachers * level.norm) for level in levels])
     attrs: dict[str, Any] = {name: getattr(settings, name) for name in ("dim", "norm", "batch", "steps")}
     attrs["varied"] = [name for name in Case._fields if len({getattr(case, name) for case in cases}) > 1]
     joined = xr.concat(rows, "case").assign_coords(init=list(INITS))
     return joined.assign(about).assign_attrs(attrs)
-
-
-def _plateau(case: Case, norm: float) -> Plateau:
-    return Plateau(case.teachers, case.students, norm)
 
 
 def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) -> xr.Dataset:
@@ -76,7 +70,7 @@ def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) 
         step=case.eta,
         init=init,
     )
-    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=OBSERVED))
+    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=NEEDED))
     data = result.dataset
     share = data["first_norm"] * case.students / (case.teachers * settings.norm)
     columns = {

@@ -16,6 +16,7 @@ from tutelage.analysis import (
     holds_if,
     probability_at_least,
 )
+from tutelage.papers.soft_moe.checks.units import WRONG, except_for, not_applicable
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.pruned import BEYOND, DRAWS, EPSILONS, TOLERANCE, edge, longest
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning
@@ -25,9 +26,33 @@ PROBABILITY = 6 / 7
 CLOSE = 0.01
 
 
+def _too_few(evidence: Evidence) -> Finding | None:
+    settings = evidence.settings
+    if settings.students >= settings.teachers and settings.degree:
+        return None
+    return not_applicable("There are fewer students than teachers, or experts are constant.")
+
+
+def _even(evidence: Evidence) -> Finding | None:
+    if evidence.settings.degree % 2:
+        return None
+    return not_applicable("Two experts of even degree do not cancel each other; -w* is as good.")
+
+
+def _flat(evidence: Evidence) -> Finding | None:
+    if evidence.settings.degree and evidence.settings.gate != "constant":
+        return None
+    return not_applicable("Routers or experts have no direction that the loss could see.")
+
+
+def _nothing(evidence: Evidence) -> Finding | None:
+    if evidence.pruned.tunings:
+        return None
+    return Finding(Verdict.NOT_REACHED, detail="Pruning left no state with one expert for each teacher.")
+
+
+@except_for(_too_few)
 def keeps_the_learned(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence):
-        return other
     pruned = evidence.pruned
     quantum = 2 * pruned.constants.quantum
     near = [draw for (_, e), outcome in pruned.made.items() if e == EPSILONS[0] for draw in outcome.prunings]
@@ -43,9 +68,8 @@ def keeps_the_learned(evidence: Evidence) -> Finding:
     return all_of([*findings, at_most(off, 1e-3, detail=text)])
 
 
+@except_for(_too_few)
 def stops_in_time(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence):
-        return other
     pruned, settings = evidence.pruned, evidence.settings
     expected = settings.students - settings.teachers
     taus = [draw.tau for (_, e), one in pruned.made.items() if e in EPSILONS for draw in one.prunings]
@@ -54,9 +78,8 @@ def stops_in_time(evidence: Evidence) -> Finding:
     return probability_at_least(right, len(taus), 1.0, detail=text)
 
 
+@except_for(_too_few)
 def edge_of_worth(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence):
-        return other
     pruned, found = evidence.pruned, edge(evidence.pruned.constants)
     below, above = (pruned.near_edge(1 + part).exact for part in (-CLOSE, CLOSE))
     beyond = [outcome.exact for (_, e), outcome in pruned.made.items() if e == BEYOND]
@@ -65,9 +88,8 @@ def edge_of_worth(evidence: Evidence) -> Finding:
     return Finding(holds_if(below == DRAWS and above == 0), below / DRAWS, 1.0, "=", DRAWS, below, detail=text)
 
 
+@except_for(_too_few, _even)
 def along_iid(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence) or _even(evidence):
-        return other
     single = evidence.pruned.iid_single
     sizes = single["kept"].where(single["time"] > 0)
     text = (
@@ -76,16 +98,14 @@ def along_iid(evidence: Evidence) -> Finding:
     return _windows(single, text)
 
 
+@except_for(_too_few, _even)
 def along_orthonormal(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence) or _even(evidence):
-        return other
     single = evidence.pruned.orthonormal_single
     return _windows(single, "All removed before the first recovery." if _all_removed(single) else "")
 
 
+@except_for(_too_few, _even)
 def pairs_too(evidence: Evidence) -> Finding:
-    if other := _too_few(evidence) or _even(evidence):
-        return other
     pairs = evidence.pruned.iid_pairs
     exact, last = pairs["exact"].any("time").values, pairs["kept"].isel(time=-1).values
     seeds, seen = len(exact), int(exact.sum())
@@ -109,12 +129,9 @@ def _all_removed(swept: xr.Dataset) -> bool:
     return bool((swept["kept"].isel(time=0) == 0).all())
 
 
+@except_for(_flat, _nothing)
 def converges(evidence: Evidence) -> Finding:
-    if other := _flat(evidence):
-        return other
     tunings = evidence.pruned.tunings
-    if not tunings:
-        return _nothing()
     findings = []
     for name, tuning in tunings.items():
         first, last = tuning.distance[[0, -1]]
@@ -126,12 +143,9 @@ def converges(evidence: Evidence) -> Finding:
     return all_of(findings)
 
 
+@except_for(_flat, _nothing)
 def sharp_rate(evidence: Evidence) -> Finding:
-    if other := _flat(evidence):
-        return other
     tunings = evidence.pruned.tunings
-    if not tunings:
-        return _nothing()
     off = [np.abs(_rates(tuning) / tuning.sharp_each - 1) for tuning in tunings.values()]
     # Where the norms agree, all together have the same rate at once; otherwise only when the others have died out.
     alike = [tuning for tuning in tunings.values() if np.ptp(tuning.sharp_each) < CLOSE * tuning.sharp]
@@ -152,31 +166,6 @@ def _rate_text(name: str, tuning: Tuning) -> str:
     )
     each = ", ".join(f"{rate:.4f} ({sharp:.4f})" for rate, sharp in zip(_rates(tuning), tuning.sharp_each, strict=True))
     return f"{text}{tuning.sharp:.5f}; expert by expert {each}."
-
-
-def _too_few(evidence: Evidence) -> Finding | None:
-    settings = evidence.settings
-    if settings.students >= settings.teachers and settings.degree:
-        return None
-    return Finding(Verdict.NOT_APPLICABLE, detail="There are fewer students than teachers, or experts are constant.")
-
-
-def _even(evidence: Evidence) -> Finding | None:
-    if evidence.settings.degree % 2:
-        return None
-    return Finding(
-        Verdict.NOT_APPLICABLE, detail="Two experts of even degree do not cancel each other; -w* is as good."
-    )
-
-
-def _flat(evidence: Evidence) -> Finding | None:
-    if evidence.settings.degree and evidence.settings.gate != "constant":
-        return None
-    return Finding(Verdict.NOT_APPLICABLE, detail="Routers or experts have no direction that the loss could see.")
-
-
-def _nothing() -> Finding:
-    return Finding(Verdict.NOT_REACHED, detail="Pruning left no state with one expert for each teacher.")
 
 
 def _counts(exact: Sequence[int]) -> str:
@@ -217,8 +206,7 @@ CLAIMS = (
         "probability at least 6/7.",
         "iid start, the dim of the settings",
         along_iid,
-        must_hold=False,
-        expected=Verdict.FAILS,
+        **WRONG,
         explanation="Unused students annihilate each other in pairs. To remove one of a pair raises the risk by "
         "1.7603, so that no single removal is accepted and nearly all students stay.",
     ),

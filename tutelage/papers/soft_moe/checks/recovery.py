@@ -1,7 +1,6 @@
 """Theorem 1 and what happens instead: order and times of recovery, unused students, pairs that cancel, plateaus."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tutelage.analysis import (
     lines,
     probability_at_least,
 )
+from tutelage.papers.soft_moe.checks.units import WRONG, except_for, not_applicable
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.races import Race
@@ -23,18 +23,12 @@ from tutelage.papers.soft_moe.races import Race
 LAW = 6 / 7  # Theorem 1 asks for delta_P below 1/7
 SETTLED = 1e-3  # a plateau: the loss changes by less than this part of a quantum over the last tenth of the run
 
-Check = Callable[[Evidence], Finding]
+
+def _other_network(evidence: Evidence) -> Finding | None:
+    return None if evidence.plain else not_applicable("The settings are not those of the paper's network.")
 
 
-def _plain(check: Check) -> Check:
-    """The check where the paper's problem is asked for, not applicable elsewhere."""
-
-    def checked(evidence: Evidence) -> Finding:
-        if not evidence.plain:
-            return Finding(Verdict.NOT_APPLICABLE, detail="The settings are not those of the paper's network.")
-        return check(evidence)
-
-    return checked
+_plain = except_for(_other_network)
 
 
 def _where(race: Race) -> str:
@@ -185,8 +179,7 @@ CLAIMS: tuple[Claim, ...] = (
         "probability 1 - delta_P > 6/7.",
         "the settings' start in a large dim",
         _plain(order),
-        must_hold=False,
-        expected=Verdict.FAILS,
+        **WRONG,
         explanation=BREAKS,
     ),
     Claim(
@@ -220,8 +213,7 @@ CLAIMS: tuple[Claim, ...] = (
         "probability 1 - delta_P > 6/7.",
         "the settings' start in a large dim; the paper's constant taken as 1",
         _plain(unused),
-        must_hold=False,
-        expected=Verdict.FAILS,
+        **WRONG,
         explanation=BREAKS,
     ),
     Claim(

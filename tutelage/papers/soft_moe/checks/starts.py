@@ -16,6 +16,7 @@ from tutelage.analysis import (
     binomial_interval,
     probability_at_least,
 )
+from tutelage.papers.soft_moe.checks.units import WRONG, except_for, not_applicable
 from tutelage.papers.soft_moe.draws import Draws, in_all_coordinates
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.gaps import gaps, quantiles
@@ -31,16 +32,30 @@ LAW_DRAWS = 5000
 ALARM = 1e-3  # the chance that the test of a law fails although it is right, all comparisons together
 
 
+def _other_teacher(evidence: Evidence) -> Finding | None:
+    cosine = evidence.settings.cosine
+    return (
+        not_applicable(f"The teacher experts have the cosine {cosine:g}, and the statement is about 0.")
+        if cosine
+        else None
+    )
+
+
+def _other_start(evidence: Evidence) -> Finding | None:
+    kind = evidence.settings.init
+    if kind != "iid":
+        return not_applicable(f"The start is {kind!r}, and the statement is about the iid Gaussian one.")
+    return _other_teacher(evidence)
+
+
+@except_for(_other_teacher)
 def teacher_orthonormal(evidence: Evidence) -> Finding:
-    if other := _other_teacher(evidence):
-        return other
     rows = evidence.draws.teacher
     return at_most(np.linalg.norm(rows @ rows.T - np.eye(len(rows))), 1e-12, detail=f"{len(rows)} teacher vectors.")
 
 
+@except_for(_other_start)
 def start_law(evidence: Evidence) -> Finding:
-    if other := _other_start(evidence):
-        return other
     draws = evidence.draws
     own = np.diagonal(draws.gram, draws.settings.students, 1, 2) / (draws.norm_router * draws.norm_expert)
     text = f"|cos(v_i, w_i)| is at most {np.max(np.abs(own)):.1g}."
@@ -79,12 +94,11 @@ def _marginals(draws: Draws) -> Finding:
     return at_least(chances, ALARM / len(chances), seeds=draws.count, detail=text)
 
 
+@except_for(_other_start)
 def gap(evidence: Evidence, name: str) -> Finding:
     settings = evidence.settings
-    if other := _other_start(evidence):
-        return other
     if min(settings.teachers, settings.students) < 2 or settings.students < settings.teachers:
-        return _not(f"With m = {settings.students} and m* = {settings.teachers} there is nothing to compare.")
+        return not_applicable(f"With m = {settings.students} and m* = {settings.teachers} there is nothing to compare.")
     worst, pairs = gaps(evidence.draws.products).worst(name), settings.students**2
     findings = []
     for delta in DELTAS:
@@ -96,9 +110,8 @@ def gap(evidence: Evidence, name: str) -> Finding:
     return all_of(findings, f"Median {median:.3g}, 5% quantile {low:.2g}; it would hold up to beta = {beta:.3g}.")
 
 
+@except_for(_other_start)
 def magnitude(evidence: Evidence) -> Finding:
-    if other := _other_start(evidence):
-        return other
     settings = evidence.settings
     needed = students_needed(settings.teachers, DELTA)
     judged: list[Finding] = []
@@ -135,9 +148,8 @@ def students_needed(teachers: int, delta: float) -> float:
     return teachers + math.log(teachers / delta) / -math.log(ndtr(math.sqrt(math.log(teachers))))
 
 
+@except_for(_other_start)
 def norms(evidence: Evidence) -> Finding:
-    if other := _other_start(evidence):
-        return other
     draws, m = evidence.draws, evidence.settings.students
     width = DELTA / m**2
     good = int(np.sum(_norms_within(draws, width)))
@@ -159,9 +171,8 @@ def _norms_within(draws: Draws, width: float) -> np.ndarray:
     return np.all(np.abs(both - 1) <= width, axis=1)
 
 
+@except_for(_other_start)
 def overlaps(evidence: Evidence) -> Finding:
-    if other := _other_start(evidence):
-        return other
     draws, settings = evidence.draws, evidence.settings
     # Four blocks of products of students: on the diagonal of each a student meets itself.
     same = np.tile(np.eye(settings.students, dtype=bool), (2, 2))
@@ -172,22 +183,6 @@ def overlaps(evidence: Evidence) -> Finding:
     text = f"All products^2 at most {BETA_3:g} log(m/delta_P)/d in {good} of {draws.count} starts; "
     text += f"beta_3 = {needed:.2f} is enough with probability {1 - DELTA:g}."
     return probability_at_least(good, draws.count, 1 - DELTA, detail=text)
-
-
-def _other_start(evidence: Evidence) -> Finding | None:
-    kind = evidence.settings.init
-    if kind != "iid":
-        return _not(f"The start is {kind!r}, and the statement is about the iid Gaussian one.")
-    return _other_teacher(evidence)
-
-
-def _other_teacher(evidence: Evidence) -> Finding | None:
-    cosine = evidence.settings.cosine
-    return _not(f"The teacher experts have the cosine {cosine:g}, and the statement is about 0.") if cosine else None
-
-
-def _not(detail: str) -> Finding:
-    return Finding(Verdict.NOT_APPLICABLE, detail=detail)
 
 
 CLAIMS = (
@@ -244,8 +239,7 @@ CLAIMS = (
         "All squared norms lie within delta_P/m^2 of 1, with probability 1 - delta_P.",
         "iid start, delta_P = 0.1, beta_1 beta_2 = 1, the dim of the settings",
         norms,
-        must_hold=False,
-        expected=Verdict.FAILS,
+        **WRONG,
         explanation="It needs d of order m^4 log(m)/delta_P^2: about 4e9 for m = 25. At d = 1000 the norms^2 spread by "
         "4.5%, more than most gaps of Lemma 2, so that norms take part in the race.",
     ),

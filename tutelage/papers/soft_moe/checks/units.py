@@ -1,4 +1,4 @@
-"""Claims about the paper's own units, sigmoid routers and experts He_3, and about no others."""
+"""What several files of checks share: where a claim does not apply, and the paper's own units."""
 
 import functools
 from collections.abc import Callable
@@ -11,19 +11,44 @@ from tutelage.papers.soft_moe.evidence import Evidence
 TEACHERS, FRAME = 2, 8
 """Of the states at which gradients are looked at, with two students: one shape, so one compilation."""
 
+WRONG: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
+"""Of a claim that is known to be false."""
 
-def papers_units(check: Callable[[Any], Finding]) -> Callable[[Any], Finding]:
-    """The check, answering *not applicable* for another gate or degree."""
+Check = Callable[..., Finding]
 
-    @functools.wraps(check)
-    def checked(evidence: Evidence) -> Finding:
-        gate, degree = evidence.settings.gate, evidence.settings.degree
-        if (gate, degree) == ("sigmoid", 3):
-            return check(evidence)
-        text = f"The statement is about sigmoid routers and experts He_3; the settings have {gate} and He_{degree}."
-        return Finding(Verdict.NOT_APPLICABLE, detail=text)
 
-    return checked
+def not_applicable(detail: str) -> Finding:
+    """What is said of settings that a claim does not speak of."""
+    return Finding(Verdict.NOT_APPLICABLE, detail=detail)
+
+
+def except_for(*others: Callable[[Any], Finding | None]) -> Callable[[Check], Check]:
+    """A check that is not made where one of `others` has something to say: that is the finding then."""
+
+    def decorated(check: Check) -> Check:
+        @functools.wraps(check)
+        def checked(evidence: Evidence, *args: Any) -> Finding:
+            for other in others:
+                if found := other(evidence):
+                    return found
+            return check(evidence, *args)
+
+        return checked
+
+    return decorated
+
+
+def _other_units(evidence: Evidence) -> Finding | None:
+    gate, degree = evidence.settings.gate, evidence.settings.degree
+    if (gate, degree) == ("sigmoid", 3):
+        return None
+    return not_applicable(
+        f"The statement is about sigmoid routers and experts He_3; the settings have {gate} and He_{degree}."
+    )
+
+
+papers_units = except_for(_other_units)
+"""A claim about the paper's own units, sigmoid routers and experts He_3, and about no others."""
 
 
 @functools.cache

@@ -53,18 +53,6 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
     predicted, observed = dataset["predicted"].values, dataset["observed"].values
     top = float(np.nanmax(np.where(np.isfinite(observed), observed, np.nan), initial=1.0))
     kept = np.isfinite(observed)
-    caption = (
-        f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, {dataset.attrs['init']} start, "
-    )
-    caption += (
-        f"d = {dataset.attrs['dim']}: the experts run to -1, then the routers to +1, and the pair adds nothing to the "
-    )
-    caption += (
-        "output. Right: when two students are predicted to be opposite, by the matching with edges between students, "
-    )
-    caption += (
-        f"and when they were; {int(kept.sum())} of {len(kept)} predicted pairs came, of {dataset.attrs['seeds']} seeds."
-    )
     return Sheet(
         "Students cancel each other in pairs",
         (
@@ -81,7 +69,11 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
                 xscale="log", yscale="log",
             ),
         ),
-        caption=caption,
+        caption=f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, "
+        f"{dataset.attrs['init']} start, d = {dataset.attrs['dim']}: the experts run to -1, then the routers to +1, "
+        "and the pair adds nothing to the output. Right: when two students are predicted to be opposite, by the "
+        f"matching with edges between students, and when they were; {int(kept.sum())} of {len(kept)} predicted pairs "
+        f"came, of {dataset.attrs['seeds']} seeds.",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """No weak recovery: Gaussian starts collapse onto the mean direction, escape, and divide the teachers among them."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,14 +25,9 @@ from tutelage.trajectory import Run
 SCALES = (1e-5, 1e-8, 1e-11)
 
 
-class Hard(NamedTuple):
-    """A case with little room: as many dimensions as teachers, hardly more students."""
-
-    teachers: int
-    students: int
-
-
-HARD: dict[Size, tuple[Hard, ...]] = {"quick": (Hard(8, 8),), "full": (Hard(8, 8), Hard(8, 9), Hard(12, 12))}
+Hard = tuple[int, int]
+"""Teachers and students of a case with little room: as many dimensions as teachers, hardly more students."""
+HARD: dict[Size, tuple[Hard, ...]] = {"quick": ((8, 8),), "full": ((8, 8), (8, 9), (12, 12))}
 
 
 def compute(settings: ReluTeachersSettings, size: Size, *, hard: tuple[Hard, ...] | None = None) -> xr.DataTree:
@@ -81,8 +76,9 @@ def _end(data: xr.Dataset) -> xr.Dataset:
 
 
 def _hard(case: Hard, size: Size) -> xr.Dataset:
-    data = trained(size, 3000, pace=2.5, decided=True, dim=case.teachers, **case._asdict()).dataset
-    return _outcome(last(data, "loss"), *case, case.teachers, last(data, "gradient_norm"))
+    teachers, students = case
+    data = trained(size, 3000, pace=2.5, decided=True, dim=teachers, teachers=teachers, students=students).dataset
+    return _outcome(last(data, "loss"), teachers, students, teachers, last(data, "gradient_norm"))
 
 
 def _outcome(loss: xr.DataArray, teachers: int, students: int, dim: int, gradient: xr.DataArray) -> xr.Dataset:

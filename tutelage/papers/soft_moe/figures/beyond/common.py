@@ -12,6 +12,7 @@ from tutelage import flow
 from tutelage.analysis import GREY, Series, line
 from tutelage.dynamics import Crossings, Event, Record, Snapshot
 from tutelage.oracle import units
+from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe.events import ANNIHILATED, RECOVERED
 from tutelage.papers.soft_moe.matching import Matching
 from tutelage.papers.soft_moe.races import Start
@@ -19,6 +20,7 @@ from tutelage.papers.soft_moe.recipe import problem
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.trajectory import Run
 
+UNITS: dict[Size, dict[str, int]] = {"quick": {"teachers": 2, "students": 6}, "full": {"teachers": 3, "students": 15}}
 OBSERVED = (
     "loss",
     "second",
@@ -74,8 +76,7 @@ def by_teacher(matching: Matching, teachers: int) -> NDArray[np.float64]:
 
 def first_met(run: Run) -> NDArray[np.float64]:
     """When each teacher (seed, teacher) is first met; nan if never."""
-    times = np.nan_to_num(run.dataset["met_time"].values, nan=np.inf).min(1)
-    return np.where(np.isfinite(times), times, np.nan)
+    return np.fmin.reduce(run.dataset["met_time"].values, axis=1)
 
 
 def cancelled(data: xr.Dataset) -> xr.DataArray:

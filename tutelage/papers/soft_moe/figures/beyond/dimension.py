@@ -6,13 +6,9 @@ import xarray as xr
 from tutelage.analysis import BAND, Panel, Series, Sheet, band, line
 from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
-from tutelage.papers.soft_moe.figures.beyond.common import cancelled, changed, flows
+from tutelage.papers.soft_moe.figures.beyond.common import UNITS, cancelled, changed, flows
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
-UNITS: dict[Size, dict[str, int]] = {
-    "quick": {"teachers": 2, "students": 6},
-    "full": {"teachers": 3, "students": 15},
-}
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (16, 300),
     "full": (6, 8, 12, 20, 36, 100, 300, 1000, 10000),

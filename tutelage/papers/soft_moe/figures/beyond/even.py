@@ -8,6 +8,7 @@ from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import (
+    UNITS,
     cancelled,
     changed,
     diagonal,
@@ -18,10 +19,6 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 DIM = 1000
-UNITS: dict[Size, dict[str, int]] = {
-    "quick": {"teachers": 2, "students": 6},
-    "full": {"teachers": 3, "students": 15},
-}
 DEGREES: dict[Size, tuple[int, ...]] = {"quick": (3, 4), "full": (2, 3, 4)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 CLOSE = 0.05
