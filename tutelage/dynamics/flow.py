@@ -181,7 +181,7 @@ class FlowStep(AbstractStep):
         """The planned step, no longer than the solver can make it."""
         if self.solver == "explicit":
             return jnp.minimum(width, self.longest)
-        return jnp.minimum(width, solver.longest(memory)) if self.solver == "stabilised" else width
+        return jnp.minimum(width, solver.longest(memory.bound)) if self.solver == "stabilised" else width
 
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         y = flatten(weights)
