@@ -108,8 +108,20 @@ def exponential_tail(
 
     The end is the first record with `loss <= floor * max(loss)` (rounding begins there), or the last record.
     """
-    fit = _tail(time, loss, floor, tolerance, level)
-    return None if fit is None else _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
+    time, loss = np.asarray(time, float), np.asarray(loss, float)
+    low = floor * np.nanmax(loss)
+    sunk = np.flatnonzero(loss <= low)
+    x, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
+    y = np.log(loss)
+    if len(x) < _FEWEST:
+        return None
+    # Begin with all records and drop the oldest until the rest is straight.
+    noise = _noise(y)
+    for begin in range(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST)):
+        if least_squares(x[begin:], y[begin:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - begin):
+            fit = fitted_line(x[begin:], y[begin:], level=level)
+            return _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
+    return None
 
 
 @dataclass(frozen=True)
@@ -180,23 +192,6 @@ def detect(
         one = dataset.sel(seed=seed)
         found += [replace(phase, seed=int(seed)) for detector in detectors for phase in detector(one)]
     return found
-
-
-def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float) -> Line | None:
-    time, loss = np.asarray(time, float), np.asarray(loss, float)
-    low = floor * np.nanmax(loss)
-    sunk = np.flatnonzero(loss <= low)
-    x, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
-    y = np.log(loss)
-    if len(x) < _FEWEST:
-        return None
-    # Begin with all records and drop the oldest until the rest is straight.
-    starts = np.arange(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST))
-    noise = _noise(y)
-    begin = next(
-        (int(i) for i in starts if least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
-    )
-    return None if begin is None else fitted_line(x[begin:], y[begin:], level=level)
 
 
 # A window has at least this many records, so that noise alone seldom looks bent; windows are searched on at most
