@@ -1,5 +1,6 @@
 """The default solver of large flows: order five where steps are short, stabilised where they are long."""
 
+from functools import partial
 from typing import Any
 
 import diffrax
@@ -36,8 +37,9 @@ class Stabilised(RKC2):
             y1, error, _, (_, velocity), _ = done
             return y1, error, velocity
 
-        long = super().taken
-        return jax.lax.cond(self._short(t1 - t0, memory), short, lambda: long(terms, t0, t1, y, args, memory))
+        long = partial(super().taken, terms, t0, t1, y, args, memory)
+        taken: Taken = jax.lax.cond(self._short(t1 - t0, memory), short, long)
+        return taken
 
     def _short(self, width: Time, memory: Memory) -> Bool[Array, ""]:
         return jnp.asarray(width) * memory.bound <= SHORT
