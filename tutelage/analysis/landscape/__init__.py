@@ -87,9 +87,6 @@ def classify(
     *,
     tolerance: float = 1e-8,
     polish: bool = True,
-    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08),
-    probes: int = 24,
-    seed: int = 0,
     trains: tuple[str, ...] = BOTH,
 ) -> Classification:
     """Minimum, strict saddle, non-strict saddle, not stationary, or not smooth.
@@ -100,7 +97,7 @@ def classify(
       The loss must also fall as that eigenvalue says; beside a kink (a unit of length 1e-16, say) it does not, and
       the verdict is "not smooth here".
     - Without a negative eigenvalue and without a kernel: minimum. With a kernel, the loss is minimised over spheres
-      around the point, from `probes` starting directions (half in the kernel, half anywhere); `radii` are relative
+      around the point, from 24 starting directions (half in the kernel, half anywhere); radii are relative
       to the norms of the units' rows, layer by layer. A fall on every sphere makes a non-strict saddle, otherwise
       it is a minimum: both are numerical evidence, and `.descent` holds it.
     """
@@ -110,7 +107,7 @@ def classify(
     here = _polished(start) if polish else start
     loss, slope, raw = look(here)
     matrix, route = _curvature(here, raw)
-    around = Search(here, float(slope), np.sort(radii), probes, seed)
+    around = Search(here, float(slope))
     moved = float(jnp.linalg.norm(here.vector() - start.vector()))
 
     def verdict(kind: Kind, found: Spectrum | None = None, descent: Descent | None = None) -> Classification:
