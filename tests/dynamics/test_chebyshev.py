@@ -201,21 +201,21 @@ def test_diffrax_solves_with_it():
     a, y, times = matrix(np.linspace(0, 300, 10)), jnp.linspace(-1.0, 1.0, 10), jnp.linspace(0.0, 2.0, 9)
     term = diffrax.ODETerm(lambda t, y, a: -a @ y - y**3)
 
-    def solve(solver, rtol, **saved):
-        control, save = diffrax.PIDController(rtol=rtol, atol=rtol), diffrax.SaveAt(ts=times, **saved)
+    def solve(solver, rtol):
+        control = diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=rtol), step_ts=times)
+        save = diffrax.SaveAt(ts=times)
         return diffrax.diffeqsolve(
             term, solver, 0.0, 2.0, 0.01, y, a, saveat=save, stepsize_controller=control, max_steps=2048
         )
 
     exact = solve(diffrax.Tsit5(), 1e-11).ys
-    mine = jax.jit(lambda rtol: solve(RKC2(12), rtol, dense=True))
+    mine = jax.jit(lambda rtol: solve(RKC2(12), rtol))
     wrong = []
     for rtol in (1e-4, 1e-6):
         solution = mine(rtol)
         wrong.append(np.max(np.abs(solution.ys - exact)))
         # Both tolerances, with `y` within one.
         assert wrong[-1] < np.sqrt(10) * 2 * rtol * int(solution.stats["num_accepted_steps"])
-        np.testing.assert_allclose(jax.vmap(solution.evaluate)(times), solution.ys, rtol=0, atol=1e-13)
     assert wrong[1] < wrong[0] / 7
 
 
@@ -240,7 +240,7 @@ def test_a_batch_is_its_members():
 
 
 def test_edges():
-    """A zero field, the origin, a single variable, a tree of weights, a jump: no step is anything but right."""
+    """A zero field, the origin, a single variable: no step is anything but right."""
     still = diffrax.ODETerm(lambda t, y, args: 0 * y)
     for y in (jnp.ones(3), jnp.zeros(3)):
         memory = SOLVER.init(still, 0.0, 1.0, y, None)
@@ -250,12 +250,3 @@ def test_edges():
         assert memory.bound == 0 and np.all(np.isfinite(memory.direction))
     one = jnp.array([2.0])
     assert begin(one, jnp.array([5.0])).bound == pytest.approx(5 * MARGIN, rel=1e-6)
-    tree = {"first": jnp.ones((2, 2)), "second": jnp.ones(3)}
-    shrink = diffrax.ODETerm(lambda t, y, args: jax.tree.map(lambda leaf: -leaf, y))
-    memory = SOLVER.init(shrink, 0.0, 0.1, tree, None)
-    new, error, _, _, _ = SOLVER.step(shrink, 0.0, 0.1, tree, None, memory, False)
-    assert jax.tree.map(jnp.shape, new) == jax.tree.map(jnp.shape, tree) == jax.tree.map(jnp.shape, error)
-    np.testing.assert_allclose(new["second"], polynomial(2, -0.1), rtol=1e-14)
-    lost = memory._replace(velocity=jnp.zeros(7))
-    jumped = SOLVER.step(shrink, 0.0, 0.1, tree, None, lost, True)[0]
-    np.testing.assert_array_equal(jumped["first"], new["first"])

@@ -48,9 +48,9 @@ def test_a_long_step_is_one_of_rkc2(memory):
 
 
 def test_the_longest_step_can_be_made(memory):
-    new = stepped(SOLVER, float(SOLVER.longest(memory)), memory)[0]
+    new = stepped(SOLVER, float(SOLVER.longest(memory.bound)), memory)[0]
     assert np.all(np.isfinite(new)) and np.linalg.norm(new) < np.linalg.norm(START)
-    assert np.all(np.isnan(stepped(SOLVER, 1.01 * float(SOLVER.longest(memory)), memory)[0]))
+    assert np.all(np.isnan(stepped(SOLVER, 1.01 * float(SOLVER.longest(memory.bound)), memory)[0]))
 
 
 UNTIL, TIMES = 40.0, np.linspace(0, 40, 33)

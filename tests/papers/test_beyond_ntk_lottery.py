@@ -15,8 +15,8 @@ import xarray as xr
 from scipy.integrate import solve_ivp
 
 from tutelage._errors import BadInput
+from tutelage.analysis import isotropic
 from tutelage.analysis.claims import Verdict
-from tutelage.analysis.kernels import isotropic
 from tutelage.papers.beyond_ntk import directions, lottery, races, warmup
 from tutelage.papers.beyond_ntk.checks import stage1
 from tutelage.papers.beyond_ntk.constants import coefficient

@@ -54,62 +54,64 @@ def crossing(
     return Crossing(index, float(time[index]), float(time[index] - before))
 
 
-def plateaus(
-    time: ArrayLike,
-    loss: ArrayLike,
-    *,
-    slope: float = 0.1,
-    decades: float = 0.3,
-    window: float = 0.2,
-    floor: float = 0.0,
-) -> list[Phase]:
-    """The maximal intervals of log-time on which `|d ln loss / d ln time| < slope`, at least `decades` long.
+def plateaus(time: ArrayLike, loss: ArrayLike, *, decades: float = 0.3) -> list[Phase]:
+    """The maximal intervals of log-time on which `|d ln loss / d ln time| < 0.1`, at least `decades` long.
 
-    The slope is that of a least-squares line through `window` decades around each point of a log-time grid, which
+    The slope is that of a least-squares line through 0.2 decades around each point of a log-time grid, which
     averages noise; an edge is therefore known to half a window or to the spacing of the records, the larger.
-    Records at time zero, and losses at or below `floor`, cannot be shown in logarithms and are left out.
+    Records at time zero, and losses at or below zero, cannot be shown in logarithms and are left out.
     """
-    time, loss = _clean(time, loss, floor)
+    time, loss = _clean(time, loss, 0.0)
     time, loss = time[time > 0], loss[time > 0]
     if len(time) < 3:
         return []
-    step = window / 8
+    step = _WINDOW / 8
     grid = np.arange(np.log10(time[0]), np.log10(time[-1]) + step, step)
     log_time, log_loss = _binned(np.log10(time), np.log(loss), grid)
-    slopes = np.array([_local_slope(log_time, log_loss, x, window) for x in log_time]) / np.log(10)
+    slopes = np.array([_local_slope(log_time, log_loss, x) for x in log_time]) / np.log(10)
     found = []
-    for first, last in _runs(np.abs(slopes) < slope):
+    for first, last in _runs(np.abs(slopes) < _FLAT):
         start, end = 10 ** log_time[first], 10 ** log_time[last]
         if log_time[last] - log_time[first] >= decades:
             level = float(np.exp(np.median(log_loss[first : last + 1])))
-            spread = max(_spacing(time, end), end * (1 - 10 ** (-window / 2)))
+            spread = max(_spacing(time, end), end * (1 - 10 ** (-_WINDOW / 2)))
             found.append(Phase("plateau", start, end, f"the loss stays near {level:.6g}", uncertainty=spread))
     return found
 
 
-def growth(time: ArrayLike, values: ArrayLike, *, tolerance: float = 0.02, level: float = 0.99) -> Phase | None:
+def growth(time: ArrayLike, values: ArrayLike) -> Phase | None:
     """The window of exponential growth: where `ln values` is straight and rises the most, with the rate fitted there.
 
-    Straight means that the root mean square residual is at most `tolerance` beyond the noise of the records, which
+    Straight means that the root mean square residual is at most 0.02 beyond the noise of the records, which
     is estimated from second differences. `fit.slope` is the rate per unit of time.
     """
     time, values = _clean(time, values, 0.0)
-    window = _straightest(time, np.log(values), tolerance)
+    window = _straightest(time, np.log(values))
     if window is None:
         return None
-    fit = fitted_line(time[window], np.log(values[window]), level=level)
+    fit = fitted_line(time[window], np.log(values[window]))
     return _fitted("exponential growth", f"grows as exp({fit.slope:.6g} t)", time, fit)
 
 
-def exponential_tail(
-    time: ArrayLike, loss: ArrayLike, *, floor: float = 1e-26, tolerance: float = 0.02, level: float = 0.99
-) -> Phase | None:
+def exponential_tail(time: ArrayLike, loss: ArrayLike) -> Phase | None:
     """Linear convergence: the longest stretch of straight `ln loss` against time that lasts to the end.
 
-    The end is the first record with `loss <= floor * max(loss)` (rounding begins there), or the last record.
+    The end is the first record with `loss <= 1e-26 * max(loss)` (rounding begins there), or the last record.
     """
-    fit = _tail(time, loss, floor, tolerance, level)
-    return None if fit is None else _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
+    time, loss = np.asarray(time, float), np.asarray(loss, float)
+    low = 1e-26 * np.nanmax(loss)
+    sunk = np.flatnonzero(loss <= low)
+    x, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
+    y = np.log(loss)
+    if len(x) < _FEWEST:
+        return None
+    # Begin with all records and drop the oldest until the rest is straight.
+    noise = _noise(y)
+    for begin in range(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST)):
+        if least_squares(x[begin:], y[begin:])[2] ** 2 <= _allowed(noise, len(x) - begin):
+            fit = fitted_line(x[begin:], y[begin:])
+            return _fitted("linear convergence", f"loss ~ exp({fit.slope:.6g} t)", time, fit)
+    return None
 
 
 @dataclass(frozen=True)
@@ -182,29 +184,15 @@ def detect(
     return found
 
 
-def _tail(time: ArrayLike, loss: ArrayLike, floor: float, tolerance: float, level: float) -> Line | None:
-    time, loss = np.asarray(time, float), np.asarray(loss, float)
-    low = floor * np.nanmax(loss)
-    sunk = np.flatnonzero(loss <= low)
-    x, loss = _clean(time[: sunk[0]] if len(sunk) else time, loss[: sunk[0]] if len(sunk) else loss, low)
-    y = np.log(loss)
-    if len(x) < _FEWEST:
-        return None
-    # Begin with all records and drop the oldest until the rest is straight.
-    starts = np.arange(0, len(x) - _FEWEST + 1, -(-len(x) // _MOST))
-    noise = _noise(y)
-    begin = next(
-        (int(i) for i in starts if least_squares(x[i:], y[i:])[2] ** 2 <= _allowed(tolerance, noise, len(x) - i)), None
-    )
-    return None if begin is None else fitted_line(x[begin:], y[begin:], level=level)
-
-
 # A window has at least this many records, so that noise alone seldom looks bent; windows are searched on at most
 # so many records (the search is quadratic in them), while fits use all.
 _FEWEST, _MOST = 8, 600
 
+# The slope below which a loss is flat, the decades over which it is taken, and how far from a line is straight.
+_FLAT, _WINDOW, _STRAIGHT = 0.1, 0.2, 0.02
 
-def _straightest(x: Numbers, y: Numbers, tolerance: float) -> slice | None:
+
+def _straightest(x: Numbers, y: Numbers) -> slice | None:
     """The window with the largest rise of its fitted line, among those that are straight."""
     stride = max(-(-len(x) // _MOST), 1)
     noise = _noise(y)
@@ -217,7 +205,7 @@ def _straightest(x: Numbers, y: Numbers, tolerance: float) -> slice | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         vx, vxy, vy = sxx - sx**2 / count, sxy - sx * sy / count, syy - sy**2 / count
         rise = vxy / vx * (x[None, :] - x[:, None])
-        straight = (count >= _FEWEST) & ((vy - vxy**2 / vx) / count <= _allowed(tolerance, noise, count)) & (rise > 0)
+        straight = (count >= _FEWEST) & ((vy - vxy**2 / vx) / count <= _allowed(noise, count)) & (rise > 0)
     if not straight.any():
         return None
     i, j = np.unravel_index(np.argmax(np.where(straight, rise, -np.inf)), rise.shape)
@@ -230,9 +218,9 @@ def _window_sums(values: Numbers) -> Numbers:
     return total[None, 1:] - total[:-1, None]
 
 
-def _allowed(tolerance: float, noise: float, count: Any) -> Any:
+def _allowed(noise: float, count: Any) -> Any:
     """The mean square residual up to which `count` records are straight: four standard deviations of pure noise."""
-    return tolerance**2 + (noise * (1 + 4 / np.sqrt(2 * np.maximum(count, 1)))) ** 2
+    return _STRAIGHT**2 + (noise * (1 + 4 / np.sqrt(2 * np.maximum(count, 1)))) ** 2
 
 
 def _noise(y: Numbers) -> float:
@@ -269,8 +257,8 @@ def _binned(x: Numbers, y: Numbers, grid: Numbers) -> tuple[Numbers, Numbers]:
     return inside, np.interp(inside, mean_x, mean_y)
 
 
-def _local_slope(x: Numbers, y: Numbers, at: float, window: float) -> float:
-    near = np.abs(x - at) <= window / 2 + 1e-12
+def _local_slope(x: Numbers, y: Numbers, at: float) -> float:
+    near = np.abs(x - at) <= _WINDOW / 2 + 1e-12
     return float(slope(x[near], y[near]))
 
 

@@ -2,6 +2,7 @@
 
 from .base import AbstractDynamics as AbstractDynamics
 from .base import AbstractStep as AbstractStep
+from .base import DrivenStep as DrivenStep
 from .base import Moment as Moment
 from .base import Prepared as Prepared
 from .blocks import Rule as Rule

@@ -9,6 +9,7 @@ import abc
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree, UInt64
 from numpy.typing import NDArray
@@ -33,6 +34,10 @@ class Moment(NamedTuple):
     carry: PyTree
 
 
+Taken = tuple[Moment, Bool[Array, ""], Bool[Array, ""]]
+"""What a step gives: the new moment, whether it moved on, and whether it is stuck for good."""
+
+
 class Ahead(NamedTuple):
     """What a step may look at between two chunks: all seeds, where they are, and how far the next chunk goes."""
 
@@ -51,10 +56,8 @@ class AbstractStep(eqx.Module):
         """The moment before the first step."""
 
     @abc.abstractmethod
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
-        """One step, not past `limit`: the new moment, whether it moved on, and whether it is stuck for good."""
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
+        """One step, not past `limit`."""
 
     def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
         """The moment at `clock`, inside the step that starts at `moment`; used to locate events.
@@ -77,21 +80,9 @@ class AbstractStep(eqx.Module):
     # What the loop asks on the host, between chunks.
 
     @property
-    def drives(self) -> bool:
-        """Whether it goes from one record to the next by itself (`drive`), on the host, and not step by step.
-
-        For a step whose work is cut for several cores, which no compiled loop can do. Events are not watched then.
-        """
-        return False
-
-    @property
     def watches(self) -> bool:
         """Whether the weights are of one time after every step, so that events and crossings can be watched."""
-        return not self.drives
-
-    def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
-        """All seeds towards `stop`; one may pause before it, at a place that does not depend on how the run is cut."""
-        raise NotImplementedError(f"{type(self).__name__} does not drive itself.")
+        return True
 
     @property
     def apart(self) -> bool:
@@ -122,6 +113,30 @@ class AbstractStep(eqx.Module):
         return self, ahead.moments
 
 
+class DrivenStep(AbstractStep):
+    """A way to move that goes from one record to the next by itself, on the host, by the random key of its seed.
+
+    For work that is cut for several cores, which no compiled loop can do. Events are not watched then.
+    """
+
+    def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
+        return Moment(weights, jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.uint64))
+
+    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
+        return moment._replace(carry=key)
+
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
+        raise NotImplementedError(f"{type(self).__name__} drives itself.")
+
+    @property
+    def watches(self) -> bool:
+        return False
+
+    @abc.abstractmethod
+    def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
+        """All seeds towards `stop`; one may pause before it, at a place that does not depend on how the run is cut."""
+
+
 class Prepared(NamedTuple):
     """A dynamics made ready for a problem.
 
@@ -149,6 +164,8 @@ class AbstractDynamics(abc.ABC):
     revision: ClassVar[int] = 1
     still: ClassVar[float] = 1e-14
     """The gradient, as a part of the norm of the weights, at which a run has converged unless asked otherwise."""
+    most: ClassVar[int] = 2**62
+    """The most steps of a seed unless asked otherwise: no limit where the number of updates is one."""
 
     @abc.abstractmethod
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
@@ -160,10 +177,6 @@ class AbstractDynamics(abc.ABC):
     @abc.abstractmethod
     def stops(self, record: "Record") -> NDArray[np.float64]:
         """When to record, on the step's clock; the last is the end."""
-
-    @abc.abstractmethod
-    def cap(self, asked: int | None) -> int:
-        """The most steps of a seed."""
 
     @abc.abstractmethod
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:

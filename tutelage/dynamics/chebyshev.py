@@ -13,7 +13,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 DAMPING = 2 / 13
@@ -56,7 +55,9 @@ class Memory(NamedTuple):
     bound: Scalar
 
 
-Stepped = tuple[PyTree, PyTree, dict[str, PyTree], Memory, Any]
+Taken = tuple[Vector, Vector, Vector]
+"""A step: its end, its error, and the field at its end."""
+Stepped = tuple[Vector, Vector, dict[str, Vector], Memory, Any]
 """What `diffrax` wants of a step: its end, its error, what to interpolate from, the memory, and how it went."""
 
 
@@ -73,7 +74,7 @@ _Stage = tuple[Int[Array, ""], Vector, Vector, Polynomials, Polynomials, Vector]
 
 
 class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
-    """A solver for `diffrax` that chooses its number of stages at each step.
+    """A solver for `diffrax`, of flat vectors without jumps, that chooses its number of stages at each step.
 
     - `most`: the largest number of stages. A step that needs more is refused: its error is infinite and its result is
       not a number. `longest` says how far a step may go.
@@ -96,7 +97,7 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
     most: int = eqx.field(static=True, default=250)
 
     term_structure: ClassVar = diffrax.ODETerm
-    interpolation_cls: ClassVar = diffrax.ThirdOrderHermitePolynomialInterpolation
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
 
     def order(self, terms: Terms) -> int:
         return 2
@@ -104,8 +105,9 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
     def error_order(self, terms: Terms) -> int:
         return 3
 
-    def func(self, terms: Terms, t0: Time, y0: PyTree, args: PyTree) -> PyTree:
-        return terms.vf(t0, y0, args)
+    def func(self, terms: Terms, t0: Time, y0: Vector, args: PyTree) -> Vector:
+        velocity: Vector = terms.vf(t0, y0, args)
+        return velocity
 
     def stages(self, width: Scalar | float, bound: Scalar | float) -> Int[Array, ""]:
         """The number of stages of a step, at least two; minus one if it is more than `most`."""
@@ -117,15 +119,14 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
         """The longest step that `most` stages can make, less a thousandth for the rounding of the clock."""
         return 0.999 * (self.most**2 - 1) / GROWTH / jnp.asarray(bound)
 
-    def init(self, terms: Terms, t0: Time, t1: Time, y0: PyTree, args: PyTree) -> Memory:
-        field, y, _ = _flat(terms, y0, args)
-        first = Memory(jnp.zeros_like(y), jnp.asarray(_noise(y.size), y.dtype), jnp.zeros_like(y, shape=()))
+    def init(self, terms: Terms, t0: Time, t1: Time, y0: Vector, args: PyTree) -> Memory:
+        first = Memory(jnp.zeros_like(y0), jnp.asarray(_noise(y0.size), y0.dtype), jnp.zeros_like(y0, shape=()))
 
         def again(number: Int[Array, ""], memory: Memory) -> Memory:
             # The first turn is for the velocity itself; one place for the field compiles faster than two.
-            found = field(t0, y + jnp.where(number > 0, _length(y), 0.0) * memory.direction)
+            found = self.func(terms, t0, y0 + jnp.where(number > 0, _length(y0), 0.0) * memory.direction, args)
             # The bound is forgotten between iterations: that of a vector which has not converged means nothing.
-            later = _improved(y, found, memory._replace(bound=0 * memory.bound))
+            later = _improved(y0, found, memory._replace(bound=0 * memory.bound))
             begun = memory._replace(velocity=found)
             chosen: Memory = jax.tree.map(lambda a, b: jnp.where(number > 0, a, b), later, begun)
             return chosen
@@ -138,36 +139,25 @@ class RKC2(diffrax.AbstractAdaptiveSolver[Memory]):
         terms: Terms,
         t0: Time,
         t1: Time,
-        y0: PyTree,
+        y0: Vector,
         args: PyTree,
         solver_state: Memory,
         made_jump: Flag,
     ) -> Stepped:
-        field, y, shaped = _flat(terms, y0, args)
-        velocity, direction, bound = solver_state
-        velocity = jax.lax.cond(made_jump, lambda: field(t0, y), lambda: velocity)
-        width = terms.contr(t0, t1)
-        move, error, end = self.move(field, t0, t1, width, y, Memory(velocity, direction, bound))
-        new = y + move
-        memory = measured(field, t1, new, Memory(end, direction, bound))
-        dense = {"y0": y0, "y1": shaped(new), "k0": shaped(width * velocity), "k1": shaped(width * end)}
-        return shaped(new), shaped(error), dense, memory, diffrax.RESULTS.successful
+        del made_jump
+        y1, error, velocity = self.taken(terms, t0, t1, y0, args, solver_state)
+        beside = self.func(terms, t1, y1 + _length(y1) * solver_state.direction, args)
+        memory = _improved(y1, beside, solver_state._replace(velocity=velocity))
+        return y1, error, {"y0": y0, "y1": y1}, memory, diffrax.RESULTS.successful
 
-    def move(
-        self, field: Field, t0: Time, t1: Time, width: Scalar | float, y: Vector, memory: Memory
-    ) -> tuple[Vector, Vector, Vector]:
-        """The move of a step, its error and the field at its end; not a number with an infinite error if refused."""
+    def taken(self, terms: Terms, t0: Time, t1: Time, y: Vector, args: PyTree, memory: Memory) -> Taken:
+        """A step from `y`; not a number with an infinite error if refused."""
+        field, width = lambda t, y: self.func(terms, t, y, args), terms.contr(t0, t1)
         stages = self.stages(width, memory.bound)
         move, end = _travel(field, t0, t1 - t0, width, y, memory.velocity, jnp.maximum(stages, 2))
         error = -0.8 * move + 0.4 * width * (memory.velocity + end)
         failed = (stages < 0) | ~jnp.all(jnp.isfinite(error))
-        return jnp.where(failed, jnp.nan, move), jnp.where(failed, jnp.inf, error), end
-
-
-def _flat(terms: Terms, y0: PyTree, args: PyTree) -> tuple[Field, Vector, Callable[[Vector], PyTree]]:
-    """The field on flat vectors, the start as one, and the way back."""
-    y, shaped = ravel_pytree(y0)
-    return lambda t, x: ravel_pytree(terms.vf(t, shaped(x), args))[0], y, shaped
+        return y + jnp.where(failed, jnp.nan, move), jnp.where(failed, jnp.inf, error), end
 
 
 def _noise(size: int) -> np.ndarray:
@@ -220,11 +210,6 @@ def _next(w0: Scalar, lower: Polynomials, poly: Polynomials) -> Polynomials:
     return Polynomials(value, first, second, second / first**2)
 
 
-def measured(field: Field, t: Time, y: Vector, memory: Memory) -> Memory:
-    """One iteration of the nonlinear power method at `y`, whose field is in the memory."""
-    return _improved(y, field(t, y + _length(y) * memory.direction), memory)
-
-
 def _length(y: Vector) -> Scalar:
     """Of the difference quotient."""
     size = jnp.linalg.norm(y)
@@ -232,7 +217,7 @@ def _length(y: Vector) -> Scalar:
 
 
 def _improved(y: Vector, beside: Vector, memory: Memory) -> Memory:
-    """A better eigenvector, from the field `beside` y, in the direction of the old one.
+    """One iteration of the nonlinear power method at `y`, from the field `beside` it, in the direction of the old one.
 
     The sign is that of the curvature, so that what the kicks bring adds up where the curvature is positive.
     """

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, positive
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
@@ -106,9 +106,6 @@ class Descent(AbstractDynamics):
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.updates(int(self.steps))
 
-    def cap(self, asked: int | None) -> int:
-        return int(self.steps) + 1 if asked is None else asked
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         del problem
         about: dict[str, Any] = {"step": float(self.step), "steps": int(self.steps), "samples": samples_of(self.data)}
@@ -131,9 +128,7 @@ class DescentStep(AbstractStep):
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
 
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
         velocity = scaled(oracle.gradient(moment.weights), self.rates, self.trains)

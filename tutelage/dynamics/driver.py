@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, StopReason
 from tutelage._interrupt import Interrupted, stop_asked
-from tutelage.dynamics.base import Ahead, Moment, Prepared
+from tutelage.dynamics.base import Ahead, DrivenStep, Moment, Prepared
 from tutelage.dynamics.batch import one_factorisation
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
 from tutelage.dynamics.loop import Fixed, Limits, Observables, State, advance, crossed_by, locate, note, prepare
@@ -67,7 +67,7 @@ class Loop(Kept):
     @property
     def chunk(self) -> int:
         """How many recording times the next chunk has: few while it may have to be done again with the careful form."""
-        if self.step.drives:
+        if isinstance(self.step, DrivenStep):
             return 1
         if self.oracle is not self.careful:
             return self.step.trial
@@ -85,7 +85,7 @@ class Loop(Kept):
         """Run the next chunk."""
         stops = self._next_stops()
         self._take(*self.step.between(self._ahead(stops[-1])))
-        if self.step.drives and not self._driven(stops[0]):
+        if isinstance(self.step, DrivenStep) and not self._driven(self.step, stops[0]):
             return
         state, row = self._chunk(stops)
         if np.any(np.asarray(row.pop("_strained"))[:, : len(stops)]):  # cut on the host: nothing is compiled
@@ -118,7 +118,7 @@ class Loop(Kept):
         self.state = State(moments, old.steps, old.reason, old.fired, before, old.after, old.crossed)
 
     def _chunk(self, stops: NDArray[np.float64]) -> tuple[State, dict[str, Any]]:
-        if self.step.drives:
+        if isinstance(self.step, DrivenStep):
             state, row = note(self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
             return state, {name: np.asarray(value)[:, None] for name, value in row.items()}
         padded = jnp.asarray(np.pad(stops, (0, self.chunk - len(stops)), mode="edge"))
@@ -129,9 +129,9 @@ class Loop(Kept):
         )
         return state, rows
 
-    def _driven(self, stop: float) -> bool:
+    def _driven(self, step: DrivenStep, stop: float) -> bool:
         """Let the step go on towards the next record; whether it is there, or paused so that the run may be kept."""
-        moments = self.step.drive(self.oracle, self.state.moment, float(stop))
+        moments = step.drive(self.oracle, self.state.moment, float(stop))
         self.state = eqx.tree_at(lambda s: (s.moment, s.steps), self.state, (moments, self.state.steps + 1))
         return bool(np.all(np.asarray(moments.clock) >= stop))
 

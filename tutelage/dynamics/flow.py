@@ -9,12 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import positive, unknown
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared, Taken
 from tutelage.dynamics.batch import each_seed, one_factorisation
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.stabilised import Stabilised
@@ -47,8 +47,6 @@ PATIENCE = 20_000
 LARGEST_HESSIAN = 800
 """Weights beyond which no Hessian can be afforded."""
 
-MAX_STEPS = 1_000_000
-
 
 @dataclass(frozen=True)
 class Flow(AbstractDynamics):
@@ -70,6 +68,7 @@ class Flow(AbstractDynamics):
 
     name: ClassVar[str] = "flow"
     revision: ClassVar[int] = REVISIONS["flow"]
+    most: ClassVar[int] = 1_000_000
 
     until: float
     rtol: float | None = None
@@ -101,9 +100,6 @@ class Flow(AbstractDynamics):
 
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.times(float(self.until))
-
-    def cap(self, asked: int | None) -> int:
-        return MAX_STEPS if asked is None else asked
 
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         rtol, samples = self.tolerance(of_kind(problem, Problem, self.name)), samples_of(self.data)
@@ -181,7 +177,7 @@ class FlowStep(AbstractStep):
         """The planned step, no longer than the solver can make it."""
         if self.solver == "explicit":
             return jnp.minimum(width, self.longest)
-        return jnp.minimum(width, solver.longest(memory)) if self.solver == "stabilised" else width
+        return jnp.minimum(width, solver.longest(memory.bound)) if self.solver == "stabilised" else width
 
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         y = flatten(weights)
@@ -199,9 +195,7 @@ class FlowStep(AbstractStep):
         fresh = self.begin(oracle, moment.weights)
         return Moment(moment.weights, moment.clock, moment.time, (*fresh.carry[:3], moment.carry[3]))
 
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         solver_memory, memory, width, atol = moment.carry
         controller, term, solver = self._tools(oracle, atol, moment.weights)
         width = self._width(solver, solver_memory, width)

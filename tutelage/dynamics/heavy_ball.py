@@ -8,12 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, positive
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.staging import Data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
@@ -62,9 +62,6 @@ class HeavyBall(AbstractDynamics):
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.updates(int(self.steps))
 
-    def cap(self, asked: int | None) -> int:
-        return int(self.steps) + 1 if asked is None else asked
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         about = {"step": float(self.step), "steps": int(self.steps), "momentum": float(self.momentum)}
         return about | {"samples": samples_of(self.data)}
@@ -81,9 +78,7 @@ class HeavyBallStep(AbstractStep):
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, weights))
 
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         gradient = scaled(oracle.gradient(moment.weights), self.rates, self.trains)
         move = jax.tree.map(lambda m, g: self.momentum * m - self.step_size * g, moment.carry, gradient)
         weights = jax.tree.map(jnp.add, moment.weights, move)

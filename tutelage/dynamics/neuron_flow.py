@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.neurons import begun
 from tutelage.dynamics.record import Record
 from tutelage.oracle.base import AbstractOracle
@@ -37,9 +37,6 @@ STILL = 100.0
 The ratio is 1 at any start with small overlaps, however slow, and falls exponentially near an end point, until steps
 at the edge of stability wander by some `rtol`.
 """
-
-LIMIT = 20_000
-"""The most steps; a race over twenty decades of time takes some hundreds, and about a hundred more for each record."""
 
 NEVER = float(np.finfo(float).max)
 """The time of what has not happened: weights must be finite."""
@@ -123,6 +120,8 @@ class NeuronFlow(AbstractDynamics):
 
     name: ClassVar[str] = "neuron_flow"
     revision: ClassVar[int] = REVISIONS["neuron_flow"]
+    most: ClassVar[int] = 20_000
+    """A race over twenty decades of time takes some hundreds, and about a hundred more for each record."""
 
     until: float
     rtol: float = 1e-7
@@ -161,9 +160,6 @@ class NeuronFlow(AbstractDynamics):
 
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.times(float(self.until)) if record.at is not None else np.array([0.0, float(self.until)])
-
-    def cap(self, asked: int | None) -> int:
-        return LIMIT if asked is None else asked
 
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"until": float(self.until), "rtol": self.rtol, "threshold": self.threshold}
@@ -208,9 +204,7 @@ class NeuronFlowStep(AbstractStep):
         )
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), carry)
 
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         old, ways = moment.weights, moment.carry
         oracle, y, units, end = _served(oracle, old), old.overlaps, old.units, limit * self.pace
         due = old.notes.due() * self.pace

@@ -16,12 +16,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput, positive, unknown
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.descent import Schedule, step_size, ticked
 from tutelage.dynamics.equivariance import Layers, check_lawful, vectors, widen, widened
 from tutelage.dynamics.random import MAX_STEPS, Key, keys_of, normals, uniforms
@@ -148,9 +148,6 @@ class Sgd(AbstractDynamics):
     def stops(self, record: Record) -> NDArray[np.float64]:
         return record.updates(int(self.steps))
 
-    def cap(self, asked: int | None) -> int:
-        return int(self.steps) + 1 if asked is None else asked
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         del problem
         how = {"optimiser": "optax"} if self.step is None else {"step": float(self.step)}
@@ -199,9 +196,7 @@ class OnlineStep(AbstractStep):
     def factorises(self) -> bool:
         return True
 
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
+    def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
         assert isinstance(oracle, Population)

@@ -13,12 +13,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, UInt64
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, DrivenStep, Moment, Prepared
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.streams import Samples, Stream, stream, total
 from tutelage.oracle.base import AbstractOracle
@@ -118,18 +118,14 @@ def route(
 
     ```
     """
-    chooser = _chooser(router, rao_blackwell)
+    way = _way(samples, steps, step, router, rao_blackwell, balance, chunk)
     clusters, dim = stream.problem.inputs.count, stream.problem.inputs.dim
     first = checked("route", units, first, dim)
     theta = _start(start, len(first), dim)
-    _check(samples, steps, balance)
     wanted = _wanted(record, steps)
     counts, entropies, norms = [], [], []
     for number in range(steps + (steps in wanted)):
-        after, counted, entropy = _climb(
-            stream, units, first, theta, chooser, jnp.asarray(begin + number * samples), jnp.asarray(samples),
-            jnp.asarray(float(step)), jnp.asarray(float(balance)) if balance else None, rao_blackwell, chunk,
-        )  # fmt: skip
+        after, counted, entropy = _climb(way, stream, units, first, theta, jnp.asarray(begin + number * samples))
         if number in wanted:
             counts.append(np.asarray(counted))
             entropies.append(float(entropy) / samples)
@@ -145,29 +141,31 @@ def route(
     )
 
 
+class _Way(eqx.Module):
+    """How steps are made. Numbers are arrays, so that others need no compilation."""
+
+    router: Top1
+    samples: Array
+    step: Array
+    balance: Array | None
+    rao_blackwell: bool = eqx.field(static=True)
+    chunk: int = eqx.field(static=True)
+
+
 @eqx.filter_jit
 def _climb(
-    stream: Stream,
-    units: Units,
-    first: First,
-    theta: Theta,
-    router: Top1,
-    at: Array,
-    samples: Array,
-    step: Array,
-    balance: Array | None,
-    rao_blackwell: bool,
-    chunk: int,
+    way: _Way, stream: Stream, units: Units, first: First, theta: Theta, at: Array
 ) -> tuple[Theta, Float[Array, "cluster expert"], Array]:
     """One step: the new router, the counts of samples, and the sum of the samples' entropies."""
     experts, clusters = len(first), stream.problem.inputs.count
+    samples, balance, chunk = way.samples, way.balance, way.chunk
 
     def choice(drawn: Samples, uniforms: Array) -> tuple[Array, Array]:
         scores = drawn.inputs.astype(float) @ theta.T
-        if rao_blackwell:
+        if way.rao_blackwell:
             tied = (scores == jnp.max(scores, axis=-1, keepdims=True)).astype(float)
             return scores, tied / jnp.sum(tied, axis=-1, keepdims=True)
-        return scores, router.chosen(scores, uniforms).astype(float)
+        return scores, way.router.chosen(scores, uniforms).astype(float)
 
     def counted(drawn: Samples, uniforms: Array, live: Array) -> Array:
         chosen = choice(drawn, uniforms)[1]
@@ -189,7 +187,7 @@ def _climb(
         seen = total(counted, stream, at, samples, chunk=chunk, columns=experts)
         load = jnp.sum(seen, axis=0)[None] / samples.astype(float)
     gradient, counts, entropy = total(term, stream, at, samples, chunk=chunk, columns=experts)
-    return theta + step * gradient / samples.astype(float), counts, entropy
+    return theta + way.step * gradient / samples.astype(float), counts, entropy
 
 
 def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:
@@ -200,21 +198,21 @@ def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:
     return jnp.asarray(start, float)
 
 
-def _chooser(router: Router | None, rao_blackwell: bool) -> Top1:
-    """The router with its noise as an array, so that another noise needs no compilation."""
+def _way(
+    samples: int, steps: int, step: float, router: Router | None, rao_blackwell: bool, balance: float, chunk: int
+) -> _Way:
+    """Checked."""
     router = Top1() if router is None else router
     if not isinstance(router, Top1):
         raise BadInput(f"route: the router is {type(router).__name__}, but only Top1 has a gradient; pass Top1().")
     if rao_blackwell and float(router.noise):
         raise BadInput(f"route: rao_blackwell averages over ties, but noise {router.noise} leaves none; set one to 0.")
-    return Top1(jnp.asarray(router.noise, float))
-
-
-def _check(samples: int, steps: int, balance: float) -> None:
     if samples < 1 or steps < 1:
         raise BadInput(f"route: {steps} steps of {samples} samples were asked for, but both must be at least 1.")
     if not (np.isfinite(balance) and balance >= 0):
         raise BadInput(f"route: balance is {balance}, but a finite weight from 0 up was expected.")
+    sizes = jnp.asarray(samples), jnp.asarray(float(step)), jnp.asarray(float(balance)) if balance else None
+    return _Way(Top1(jnp.asarray(router.noise, float)), *sizes, rao_blackwell, chunk)
 
 
 def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
@@ -264,8 +262,7 @@ class RouterSteps(AbstractDynamics):
             raise BadInput(
                 "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
             )
-        chooser = _chooser(self.router, self.rao_blackwell)
-        _check(self.samples, self.steps, self.balance)
+        way = _way(self.samples, self.steps, self.step, self.router, self.rao_blackwell, self.balance, CHUNK)
         experts = start.student
         shape = (len(seeds), experts.first.shape[1])
         weights = RoutedExperts(
@@ -276,7 +273,7 @@ class RouterSteps(AbstractDynamics):
             jnp.zeros(shape[0]),
         )
         keys = np.stack([stream(problem, seed, self.phase).key for seed in seeds])
-        step = RouterStep(problem, self, chooser)
+        step = RouterStep(problem, way, self.precision)
         return Prepared(step, ClusterOracle(problem), False, start.teacher, weights, keys, scored=False)
 
     def stops(self, record: Record) -> NDArray[np.float64]:
@@ -285,50 +282,32 @@ class RouterSteps(AbstractDynamics):
         wanted = _wanted(None if given is None else [int(n) for n in np.asarray(given)], self.steps)
         return np.array(sorted({min(number + 1, self.steps) for number in wanted} | {self.steps}), float)
 
-    def cap(self, asked: int | None) -> int:
-        return self.steps + 1 if asked is None else asked
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"samples": self.samples, "steps": self.steps, "step": self.step, "phase": self.phase}
 
 
-class RouterStep(AbstractStep):
+class RouterStep(DrivenStep):
     """One step of the router after the other, each compiled: the sums over samples are the loop that counts."""
 
     problem: Clustered
-    asked: RouterSteps = eqx.field(static=True)
-    chooser: Top1
-
-    @property
-    def drives(self) -> bool:
-        return True
-
-    def begin(self, oracle: AbstractOracle, weights: RoutedExperts) -> Moment:
-        return Moment(weights, jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.uint64))
-
-    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
-        return moment._replace(carry=key)
-
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
-        asked, weights = self.asked, moment.weights
-        data = Stream(self.problem, moment.carry, asked.precision)
-        theta, counts, entropy = _climb(
-            data, weights.units, weights.first, weights.theta, self.chooser,
-            moment.clock.astype(int) * asked.samples, jnp.asarray(asked.samples), jnp.asarray(float(asked.step)),
-            jnp.asarray(float(asked.balance)) if asked.balance else None, asked.rao_blackwell, CHUNK,
-        )  # fmt: skip
-        moved = RoutedExperts(weights.first, weights.units, theta, counts, entropy / asked.samples)
-        clock = moment.clock + 1
-        return Moment(moved, clock, clock, moment.carry), jnp.array(True), jnp.array(False)
+    way: _Way
+    precision: str = eqx.field(static=True)
 
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
-        each = [jax.tree.map(lambda leaf, n=n: leaf[n], moments) for n in range(len(moments.clock))]
         done = []
-        for moment in each:
+        for n in range(len(moments.clock)):
+            moment = jax.tree.map(lambda leaf, n=n: leaf[n], moments)
             while float(moment.clock) < stop:
-                moment = self.step(oracle, moment, jnp.asarray(stop))[0]
+                moment = self._after(moment)
             done.append(moment)
         together: Moment = jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
         return together
+
+    def _after(self, moment: Moment) -> Moment:
+        """One step further."""
+        weights, samples = moment.weights, self.way.samples
+        data, at = Stream(self.problem, moment.carry, self.precision), moment.clock.astype(int) * samples
+        theta, counts, entropy = _climb(self.way, data, weights.units, weights.first, weights.theta, at)
+        moved = RoutedExperts(weights.first, weights.units, theta, counts, entropy / samples)
+        clock = moment.clock + 1
+        return Moment(moved, clock, clock, moment.carry)

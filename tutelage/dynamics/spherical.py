@@ -18,12 +18,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt64
+from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
-from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.base import AbstractDynamics, DrivenStep, Moment, Prepared
 from tutelage.dynamics.blocks import BLOCK, Block, Rule, together
 from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.record import Record
@@ -240,15 +240,12 @@ class Spherical(AbstractDynamics):
             at = np.geomspace(SEGMENT, max(self.samples, 2 * SEGMENT), at)
         return on_segments(np.asarray(at, float), int(self.samples)).astype(float)
 
-    def cap(self, asked: int | None) -> int:
-        return MAX_STEPS if asked is None else asked
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         names = ("samples", "step", "loss", "batch", "precision", "phase")
         return {name: getattr(self, name) for name in names} | {"router": str(self.router)}
 
 
-class SphericalStep(AbstractStep):
+class SphericalStep(DrivenStep):
     """From record to record through the segments of the stream; `end` is the last sample.
 
     It drives itself. Compiled into one loop, the experts of a seed share one core and the next segment is not drawn
@@ -262,26 +259,6 @@ class SphericalStep(AbstractStep):
     router: Router | None = None
     weighted: bool = eqx.field(static=True, default=False)
     precision: str = eqx.field(static=True, default="float64")
-
-    @property
-    def drives(self) -> bool:
-        return True
-
-    def begin(self, oracle: AbstractOracle, weights: ExpertWeights) -> Moment:
-        return Moment(weights, jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.uint64))
-
-    def seeded(self, moment: Moment, key: UInt64[Array, ""]) -> Moment:
-        return moment._replace(carry=key)
-
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
-        """One segment."""
-        learner, start = self.learner(moment), moment.clock.astype(int)
-        gated = _gated_samples(learner, start, jnp.asarray(self.end))
-        first = segment(self.rule, learner.units, learner.first, gated.samples, gated.gates)
-        clock = jnp.minimum(moment.clock + SEGMENT, limit)
-        return self._moved(moment, first, clock), jnp.array(True), jnp.array(False)
 
     def learner(self, moment: Moment) -> "Learner":
         """One seed with its stream."""

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
@@ -11,7 +14,6 @@ from tutelage.dynamics.neuron_flow import NEVER as FLOW_NEVER
 from tutelage.dynamics.neuron_sgd import NEVER as SGD_NEVER
 from tutelage.dynamics.record import Observable as Observable
 from tutelage.dynamics.record import Record
-from tutelage.dynamics.router import RoutedExperts
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.geometry import Rows, angles, rows
 from tutelage.oracle.mixture import units
@@ -31,34 +33,13 @@ def _angle(left: Rows, right: Rows) -> Array:
     return jnp.where(arc.sign > 0, arc.near, jnp.pi - arc.near)
 
 
-def _loss(view: Snapshot) -> Array:
-    return view.loss
-
-
-def _gradient_norm(view: Snapshot) -> Array:
-    return view.gradient_norm
-
-
-def _student(view: Snapshot) -> Weights:
-    weights: Weights = view.weights
-    return weights
-
-
-def _teacher(view: Snapshot) -> Weights:
-    weights: Weights = view.teacher
-    return weights
-
-
 def _first_norm(view: Snapshot) -> Array:
     return rows(view.weights.first).norm
 
 
-def _second(view: Snapshot) -> Array:
-    return _student(view).second
-
-
 def _overlap(view: Snapshot) -> Array:
-    return _student(view).first @ _teacher(view).first.T
+    products: Array = view.weights.first @ view.teacher.first.T
+    return products
 
 
 def _overlap_cos(view: Snapshot) -> Array:
@@ -70,7 +51,8 @@ def _overlap_angle(view: Snapshot) -> Array:
 
 
 def _overlap_ss(view: Snapshot) -> Array:
-    return _student(view).first @ _student(view).first.T
+    products: Array = view.weights.first @ view.weights.first.T
+    return products
 
 
 def _overlap_ss_angle(view: Snapshot) -> Array:
@@ -84,15 +66,13 @@ def _imbalance(view: Snapshot) -> Array:
     return (incoming - outgoing) * (incoming + outgoing)
 
 
-def _weights_first(view: Snapshot) -> Array:
-    return _student(view).first
-
-
+_LOSS, _SLOPE = attrgetter("loss"), attrgetter("gradient_norm")
+_FIRST, _SECOND = attrgetter("weights.first"), attrgetter("weights.second")
 STANDARD = (
-    Observable("loss", _loss, (), "loss, with the factor 1/2", "squared output"),
-    Observable("gradient_norm", _gradient_norm, (), "norm of the gradient of all weights", "loss per weight"),
+    Observable("loss", _LOSS, (), "loss, with the factor 1/2", "squared output"),
+    Observable("gradient_norm", _SLOPE, (), "norm of the gradient of all weights", "loss per weight"),
     Observable("first_norm", _first_norm, ("student",), "norm of the incoming weight vector", "weight"),
-    Observable("second", _second, ("student", "output"), "outgoing weight", "weight"),
+    Observable("second", _SECOND, ("student", "output"), "outgoing weight", "weight"),
     Observable("overlap", _overlap, ("student", "teacher"), "inner product of student and teacher vectors", "weight^2"),
     Observable("overlap_cos", _overlap_cos, ("student", "teacher"), "cosine of student and teacher vectors"),
     Observable("overlap_angle", _overlap_angle, ("student", "teacher"), "angle of student and teacher vectors", "rad"),
@@ -101,10 +81,8 @@ STANDARD = (
     Observable("imbalance", _imbalance, ("student",), "|incoming|^2 - |outgoing|^2 of a unit", "weight^2"),
 )
 WEIGHTS = (
-    Observable(
-        "weights_first", _weights_first, ("student", "frame"), "incoming weights in frame coordinates", "weight"
-    ),
-    Observable("weights_second", _second, ("student", "output"), "outgoing weights", "weight"),
+    Observable("weights_first", _FIRST, ("student", "frame"), "incoming weights in frame coordinates", "weight"),
+    Observable("weights_second", _SECOND, ("student", "output"), "outgoing weights", "weight"),
 )
 
 
@@ -225,22 +203,11 @@ def _orders_to(highest: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return (("tensor_order", tuple(range(highest + 1))),)
 
 
-def _taught(role: str, taught: str) -> Callable[[Snapshot], Array]:
-    """Cosines of the students' routers or experts with the teachers'."""
+def _cosines(side: Literal["teacher", "weights"], role: str, other: str) -> Callable[[Snapshot], Array]:
+    """Cosines of the students' routers or experts with the teachers', or with their own."""
 
     def measure(view: Snapshot) -> Array:
-        cosines: Array = getattr(units(view.weights.first), role) @ getattr(units(view.teacher.first), taught).T
-        return cosines
-
-    return measure
-
-
-def _among(role: str, other: str) -> Callable[[Snapshot], Array]:
-    """Cosines among the students."""
-
-    def measure(view: Snapshot) -> Array:
-        own = units(view.weights.first)
-        cosines: Array = getattr(own, role) @ getattr(own, other).T
+        cosines: Array = getattr(units(view.weights.first), role) @ getattr(units(getattr(view, side).first), other).T
         return cosines
 
     return measure
@@ -253,12 +220,13 @@ def _norm(part: int) -> Callable[[Snapshot], Array]:
     return measure
 
 
+_taught, _among = partial(_cosines, "teacher"), partial(_cosines, "weights")
 _MET, _PAIR = ("student", "teacher"), ("student", "student_b")
 MIXTURE = (
     *STANDARD[:2],
     Observable("norm_router", _norm(0), ("student",), "norm of the router", "weight"),
     Observable("norm_expert", _norm(1), ("student",), "norm of the expert", "weight"),
-    Observable("second", _second, ("student", "output"), "output weight", "weight"),
+    Observable("second", _SECOND, ("student", "output"), "output weight", "weight"),
     Observable("overlap_router", _taught("router", "router"), _MET, "cosine of the student's and teacher's routers"),
     Observable("overlap_expert", _taught("expert", "expert"), _MET, "cosine of the student's and teacher's experts"),
     Observable("overlap_router_expert", _taught("router", "expert"), _MET, "cosine of router and teacher's expert"),
@@ -268,14 +236,9 @@ MIXTURE = (
     Observable("overlap_ss_cross", _among("router", "expert"), _PAIR, "cosine of a router and a student's expert"),
 )
 MIXTURE_WEIGHTS = (
-    Observable("weights_first", _weights_first, ("vector", "frame"), "routers, then experts, in the frame", "weight"),
+    Observable("weights_first", _FIRST, ("vector", "frame"), "routers, then experts, in the frame", "weight"),
     WEIGHTS[1],
 )
-
-
-def _on_request(problem: Problem) -> tuple[Observable, ...]:
-    """What a two-layer network can record besides the standard observables, by name."""
-    return (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
 
 
 @dataclass(frozen=True)
@@ -293,11 +256,6 @@ def _experts_overlap(view: Snapshot) -> Float[Array, "expert unit row"]:
     return jnp.asarray(view.weights.first[..., : frame.shape[1]], float) @ frame.T
 
 
-def _experts_first(view: Snapshot) -> Float[Array, "expert unit input"]:
-    first: Array = view.weights.first
-    return first
-
-
 def row_names(problem: Clustered) -> tuple[str, ...]:
     """Names of the frame's rows: `w1`, ..., `wg`, `v1`, ..."""
     return (*problem.tasks, *(f"v{c + 1}" for c in range(problem.inputs.count)))
@@ -313,30 +271,18 @@ def _clustered(problem: Clustered) -> tuple[Observable, ...]:
     )
 
 
-CLUSTERED_WEIGHTS = (Observable("weights", _experts_first, ("expert", "unit", "input"), "incoming weights", "weight"),)
-
-
-def _routed(view: Snapshot) -> RoutedExperts:
-    weights: RoutedExperts = view.weights
-    return weights
-
-
-def _counts(view: Snapshot) -> Float[Array, "cluster expert"]:
-    return _routed(view).counts
-
-
-def _entropy(view: Snapshot) -> Float[Array, ""]:
-    return _routed(view).entropy
+CLUSTERED_WEIGHTS = (Observable("weights", _FIRST, ("expert", "unit", "input"), "incoming weights", "weight"),)
 
 
 def _theta_norms(view: Snapshot) -> Float[Array, " expert"]:
-    norms: Array = jnp.linalg.norm(_routed(view).theta, axis=1)
+    norms: Array = jnp.linalg.norm(view.weights.theta, axis=1)
     return norms
 
 
+_COUNTS, _ENTROPY = attrgetter("weights.counts"), attrgetter("weights.entropy")
 ROUTER = (
-    Observable("counts", _counts, ("cluster", "expert"), "samples of a cluster that went to an expert", "samples"),
-    Observable("entropy", _entropy, (), "entropy of the softmax weights of a sample", "nats"),
+    Observable("counts", _COUNTS, ("cluster", "expert"), "samples of a cluster that went to an expert", "samples"),
+    Observable("entropy", _ENTROPY, (), "entropy of the softmax weights of a sample", "nats"),
     Observable("theta_norm", _theta_norms, ("expert",), "norm of an expert's row of the router", "weight"),
 )
 
@@ -414,7 +360,8 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     usual, whole = _standard(problem, start)
     known = {observable.name: observable for observable in usual}
     if usual is STANDARD and names is not None and isinstance(problem, Problem):
-        known |= {observable.name: observable for observable in _on_request(problem)}
+        on_request = (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
+        known |= {observable.name: observable for observable in on_request}
     for name in names or ():
         if name not in known:
             raise unknown("observable", name, known)

@@ -65,7 +65,7 @@ class Running:
             limits=Limits(
                 jnp.asarray(float(stop.loss)) if scored else None,
                 jnp.asarray(float(still)) if scored else None,
-                jnp.asarray(dynamics.cap(stop.steps)),
+                jnp.asarray(dynamics.most if stop.steps is None else stop.steps),
             ),
             record=self.record,
         )

@@ -2,7 +2,7 @@
 
 Both are linear in features that are fixed by unit directions `u_i`: `s(u_i.x)`, and `s'(u_i.x) x` whose span holds the
 gradient of every two-layer network with these units, and the network itself. With Gaussian inputs all inner products
-are kernels of the library, for every pair of activations that has them in closed form.
+are kernels of the library. Units and teachers are |.|.
 """
 
 import equinox as eqx
@@ -12,11 +12,9 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._errors import BadInput
-from tutelage.analysis.kernels.hermite import kernel_values, teacher_power
+from tutelage.analysis.kernels.hermite import ABS, kernel_values, teacher_power
 from tutelage.analysis.kernels.solve import explained
-from tutelage.oracle.kernels import kernel
 from tutelage.oracle.kernels.base import AbstractKernel
-from tutelage.problem.activations import Activation
 from tutelage.problem.networks import Weights
 
 
@@ -26,14 +24,12 @@ def random_directions(count: int, dim: int, random: np.random.Generator) -> NDAr
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def random_features_loss(
-    directions: ArrayLike, teacher: Weights, unit: str | Activation = "abs", taught: str | Activation = "abs"
-) -> float:
+def random_features_loss(directions: ArrayLike, teacher: Weights) -> float:
     """`E(f - f*)^2` of the best combination of `s(u_i.x)`, for directions (features, dim) of any length.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
-    >>> from tutelage.analysis.kernels import random_features_loss
+    >>> from tutelage.analysis.kernels.features import random_features_loss
     >>> teacher = tt.Weights(first=jnp.eye(2), second=jnp.full((2, 1), 0.5))
     >>> round(random_features_loss(jnp.zeros((0, 2)), teacher), 6)     # no features: all of E f*^2
     0.81831
@@ -43,24 +39,19 @@ def random_features_loss(
     ```
     """
     first, teacher = _directions(directions, teacher), _one_output(teacher)
-    power = teacher_power(teacher, taught)
+    power = teacher_power(teacher)
     if len(first) == 0:
         return power
-    gram, cross = (
-        kernel_values(kernel(unit, unit), first, first),
-        kernel_values(kernel(unit, taught), first, teacher.first),
-    )
+    gram, cross = (kernel_values(ABS, first, others) for others in (first, teacher.first))
     return power - explained(np.asarray(gram), np.asarray(cross @ teacher.second[:, 0]))
 
 
-def tangent_features_loss(
-    directions: ArrayLike, teacher: Weights, unit: str | Activation = "abs", taught: str | Activation = "abs"
-) -> float:
+def tangent_features_loss(directions: ArrayLike, teacher: Weights) -> float:
     """`E(f - f*)^2` of the best combination of the features `s'(u_i.x) x_k`, dim of them per direction.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
-    >>> from tutelage.analysis.kernels import tangent_features_loss
+    >>> from tutelage.analysis.kernels.features import tangent_features_loss
     >>> teacher = tt.Weights(first=jnp.eye(2), second=jnp.full((2, 1), 0.5))
     >>> round(tangent_features_loss(jnp.eye(2)[:1], teacher), 6)     # |x_1| is known, |x_2| only by it
     0.148679
@@ -68,13 +59,13 @@ def tangent_features_loss(
     ```
     """
     first, teacher = _directions(directions, teacher), _one_output(teacher)
-    power = teacher_power(teacher, taught)
+    power = teacher_power(teacher)
     if len(first) == 0:
         return power
     size = first.size
-    gram = _mixed(kernel(unit, unit), first).reshape(size, size)
+    gram = _mixed(ABS, first).reshape(size, size)
     masses = jnp.broadcast_to(teacher.second[:, 0], (len(first), len(teacher.second)))
-    cross = _pull(kernel(unit, taught), masses, first, teacher.first)
+    cross = _pull(ABS, masses, first, teacher.first)
     return power - explained(np.asarray(gram), np.asarray(cross).ravel())
 
 

@@ -44,7 +44,7 @@ def hard_teacher(partition: Partition, random: np.random.Generator) -> HardTeach
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.analysis.kernels import hard_teacher, random_partition
+    >>> from tutelage.analysis.kernels.hardness import hard_teacher, random_partition
     >>> random = np.random.default_rng(0)
     >>> teacher = hard_teacher(random_partition(16, 4, random), random)
     >>> bool(np.allclose(teacher.directions @ teacher.directions.T, np.eye(16)))
@@ -78,7 +78,7 @@ def disjoint_partitions(dim: int, size: int, count: int, random: np.random.Gener
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.analysis.kernels import disjoint_partitions
+    >>> from tutelage.analysis.kernels.hardness import disjoint_partitions
     >>> len(disjoint_partitions(4, 2, 10, np.random.default_rng(0)))
     3
 
@@ -130,7 +130,7 @@ def collision_probability(dim: int, size: int) -> float:
     """`1/C(d, r)`: the probability that a block of one random partition is a given block of another.
 
     ```python
-    >>> from tutelage.analysis.kernels import collision_probability
+    >>> from tutelage.analysis.kernels.hardness import collision_probability
     >>> collision_probability(16, 4) == 1 / 1820, (4 / 16) ** 4
     (True, 0.00390625)
 
@@ -146,7 +146,7 @@ def block_constant(size: int) -> float:
     The sum cancels to some `r^-r`, so it is taken in long arithmetic.
 
     ```python
-    >>> from tutelage.analysis.kernels import block_constant
+    >>> from tutelage.analysis.kernels.hardness import block_constant
     >>> round(4 * block_constant(4), 5), round(8 * block_constant(8), 6)
     (0.01894, 0.000427)
 
@@ -179,7 +179,7 @@ def sign_coefficient(mu: ArrayLike, weights: ArrayLike | None = None) -> Numbers
     With `weights` (..., r), that of `sum_i q_i |<h_i o mu, tau>|` with the Hadamard columns `h_i` (Corollary C.4).
 
     ```python
-    >>> from tutelage.analysis.kernels import sign_coefficient
+    >>> from tutelage.analysis.kernels.hardness import sign_coefficient
     >>> float(sign_coefficient([3.0, -0.5]))     # for r = 2, the smaller of the two
     0.5
 
@@ -203,7 +203,7 @@ def hardness_bound(block_weights: ArrayLike, features: int) -> float:
     dimensions holds at most the N largest of them. This is at least `mean - (N/H) max` of the H block weights.
 
     ```python
-    >>> from tutelage.analysis.kernels import hardness_bound
+    >>> from tutelage.analysis.kernels.hardness import hardness_bound
     >>> hardness_bound([1.0, 1.0, 2.0, 4.0], 2)
     0.5
 

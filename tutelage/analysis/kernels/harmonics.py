@@ -9,7 +9,6 @@ Everything goes from degree to degree by ratios, so that d = 10^6 and degrees in
 
 import math
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ def harmonics(dim: int, degree: int) -> int:
     """`N(d, l)`: how many independent spherical harmonics of this degree there are.
 
     ```python
-    >>> from tutelage.analysis.kernels import harmonics
+    >>> from tutelage.analysis.kernels.harmonics import harmonics
     >>> [harmonics(3, degree) for degree in range(4)], harmonics(20, 4)
     ([1, 3, 5, 7], 8645)
 
@@ -42,7 +41,7 @@ def legendre(dim: int, t: ArrayLike) -> Iterator[Numbers]:
 
     ```python
     >>> from itertools import islice
-    >>> from tutelage.analysis.kernels import legendre
+    >>> from tutelage.analysis.kernels.harmonics import legendre
     >>> [round(float(value), 4) for value in islice(legendre(3, 0.5), 4)]
     [1.0, 0.5, -0.125, -0.4375]
 
@@ -63,7 +62,7 @@ def mean_abs(dim: int) -> float:
     """`mu_0 = E|theta_1|` of a uniform direction.
 
     ```python
-    >>> from tutelage.analysis.kernels import mean_abs
+    >>> from tutelage.analysis.kernels.harmonics import mean_abs
     >>> round(mean_abs(3), 12), round(mean_abs(10**12) * 10**6, 6)     # 1/2, and sqrt(2/pi) for large d
     (0.5, 0.797885)
 
@@ -115,26 +114,23 @@ def even_degrees(dim: int) -> Iterator[Degree]:
         degree, coefficient = degree + 2, coefficient * ratio
 
 
-def energies(dim: int, weights: ArrayLike, cosines: ArrayLike | None = None) -> Iterator[tuple[Degree, float]]:
-    """The even degrees with `E_l`, the part of `E f*^2` in each, without end.
-
-    `cosines`: those of the teacher's directions (teachers, teachers); None for orthonormal ones.
+def energies(dim: int, weights: ArrayLike) -> Iterator[tuple[Degree, float]]:
+    """The even degrees with `E_l`, the part of `E f*^2` in each, without end, for orthonormal directions.
 
     ```python
     >>> from itertools import islice
-    >>> from tutelage.analysis.kernels import energies
+    >>> from tutelage.analysis.kernels.harmonics import energies
     >>> [round(energy, 6) for _, energy in islice(energies(20, [1 / 20] * 20), 4)]
     [0.652729, 0.0, 0.001382, 0.000328]
 
     ```
     """
-    a, cosines = _teacher(dim, weights, cosines)
-    forms = _orthonormal_forms(dim, a) if cosines is None else _forms(dim, a, cosines)
+    forms = _forms(dim, _teacher(dim, weights))
     # Forms are variances, so that a negative value is rounding.
     return ((one, one.share * max(form, 0.0)) for one, form in zip(even_degrees(dim), forms, strict=False))
 
 
-def _orthonormal_forms(dim: int, a: Numbers) -> Iterator[float]:
+def _forms(dim: int, a: Numbers) -> Iterator[float]:
     """`sum_rs a_r a_s P_l(<w_r, w_s>)` for even l and orthonormal directions."""
     square, total = float(np.sum(a**2)), float(np.sum(a)) ** 2
     right, degree = 1.0, 0
@@ -143,20 +139,13 @@ def _orthonormal_forms(dim: int, a: Numbers) -> Iterator[float]:
         right, degree = -right * (degree + 1) / (degree + dim - 1), degree + 2
 
 
-def _forms(dim: int, a: Numbers, cosines: Numbers) -> Iterator[float]:
-    return (float(a @ values @ a) for values in islice(legendre(dim, cosines), 0, None, 2))
-
-
-def power(weights: ArrayLike, cosines: ArrayLike | None = None) -> float:
-    """`E f*^2` of `f* = sum_r a_r |w_r.x|` with unit directions."""
+def power(weights: ArrayLike) -> float:
+    """`E f*^2` of `f* = sum_r a_r |w_r.x|` with orthonormal directions."""
     a = np.asarray(weights, float)
-    if cosines is None:
-        return float(2 / math.pi * np.sum(a) ** 2 + (1 - 2 / math.pi) * np.sum(a**2))
-    rho = np.clip(np.asarray(cosines, float), -1, 1)
-    return float(a @ (2 / math.pi * (np.sqrt(1 - rho**2) + rho * np.arcsin(rho))) @ a)
+    return float(2 / math.pi * np.sum(a) ** 2 + (1 - 2 / math.pi) * np.sum(a**2))
 
 
-def feature_bound(dim: int, weights: ArrayLike, features: float, cosines: ArrayLike | None = None) -> float:
+def feature_bound(dim: int, weights: ArrayLike, features: float) -> float:
     """No `features` functions, chosen before the teacher is turned at random, allow a smaller mean loss than this.
 
     The loss is `E(f - f*)^2` of the best combination, its mean over rotations. It is `E f*^2` less the largest
@@ -164,7 +153,7 @@ def feature_bound(dim: int, weights: ArrayLike, features: float, cosines: ArrayL
     reached by the harmonics themselves. Kernel methods with N samples count as N features.
 
     ```python
-    >>> from tutelage.analysis.kernels import feature_bound
+    >>> from tutelage.analysis.kernels.harmonics import feature_bound
     >>> [round(20 * feature_bound(20, [1 / 20] * 20, count), 4) for count in (1000, 4000)]
     [0.038, 0.0284]
 
@@ -172,21 +161,17 @@ def feature_bound(dim: int, weights: ArrayLike, features: float, cosines: ArrayL
     """
     if not features >= 0:
         raise BadInput(f"feature_bound: features is {features}, but a number from 0 on was expected.")
-    a, cosines = _teacher(dim, weights, cosines)
-    whole = power(a, cosines)
+    a = _teacher(dim, weights)
     if features < 1:
-        return whole
+        return power(a)
     if math.isinf(features):
         return 0.0
     # Without the mean at once: for large d it is nearly everything, and a difference would keep few digits.
-    total = float(np.sum(a)) ** 2
-    rest = whole - 2 / math.pi * total - isotropic_excess(dim) * total
-    if cosines is None:
-        rest = (1 - 2 / math.pi) * float(np.sum(a**2)) - isotropic_excess(dim) * total
-    return _without_largest(dim, a, cosines, rest, math.floor(features) - 1)
+    rest = (1 - 2 / math.pi) * float(np.sum(a**2)) - isotropic_excess(dim) * float(np.sum(a)) ** 2
+    return _without_largest(dim, a, rest, math.floor(features) - 1)
 
 
-def _without_largest(dim: int, a: Numbers, cosines: Numbers | None, rest: float, left: int) -> float:
+def _without_largest(dim: int, a: Numbers, rest: float, left: int) -> float:
     """`rest`, the energy of degrees from 2 on, less the `left` largest eigenvalues among them.
 
     Eigenvalues need not fall with the degree: uniform weights have none at degree 2. So degrees are read until those
@@ -195,7 +180,7 @@ def _without_largest(dim: int, a: Numbers, cosines: Numbers | None, rest: float,
     small, most = _NOTHING * rest, float(np.sum(np.abs(a))) ** 2
     found: list[tuple[float, int]] = []
     unread, held = rest, 0
-    for one, energy in energies(dim, a, cosines):
+    for one, energy in energies(dim, a):
         if one.degree == 0:
             continue
         # An eigenvalue of this degree or of a later one is at most share/N times the squared sum of the weights.
@@ -222,22 +207,16 @@ def _taken(found: list[tuple[float, int]], left: int) -> Iterator[float]:
         left -= count
 
 
-def _teacher(dim: int, weights: ArrayLike, cosines: ArrayLike | None) -> tuple[Numbers, Numbers | None]:
+def _teacher(dim: int, weights: ArrayLike) -> Numbers:
     _at_least_two(dim)
     a = np.asarray(weights, float)
     if a.ndim != 1 or not np.all(np.isfinite(a)):
         raise BadInput(f"The weights have shape {a.shape}, but one finite number per teacher direction was expected.")
-    if cosines is None:
-        if len(a) > dim:
-            raise BadInput(
-                f"There are {len(a)} teacher directions in {dim} dimensions, which cannot be orthonormal; give their "
-                "cosines."
-            )
-        return a, None
-    rho = np.asarray(cosines, float)
-    if rho.shape != (len(a), len(a)):
-        raise BadInput(f"cosines has shape {rho.shape}, but ({len(a)}, {len(a)}) was expected for {len(a)} weights.")
-    return a, np.clip(rho, -1, 1)
+    if len(a) > dim:
+        raise BadInput(
+            f"There are {len(a)} teacher directions in {dim} dimensions, which cannot be orthonormal; take fewer."
+        )
+    return a
 
 
 def _at_least_two(dim: int) -> None:

@@ -21,8 +21,6 @@ from tutelage._errors import BadInput, unknown
 from tutelage._types import Numbers
 from tutelage.analysis.kernels.hermite import teacher_power
 from tutelage.analysis.kernels.zonal import Profile, pair_series, target_series, zonal
-from tutelage.problem.activations import Activation, activation
-from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.networks import Weights
 
 _BLOCK = 2**18  # numbers in a block of a matrix: it stays in the cache while a series is summed
@@ -41,8 +39,8 @@ class SampleKernel(ABC):
         """`E[K(x, a_i) K(x, b_j)]`."""
 
     @abstractmethod
-    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
-        """`E[K(x, a_i) s(w_j.x)]` for rows `w` of `first`."""
+    def target(self, a: Numbers, first: Numbers) -> Numbers:
+        """`E[K(x, a_i) |w_j.x|]` for rows `w` of `first`."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,8 @@ class ZonalKernel(SampleKernel):
     def pair(self, a: Numbers, b: Numbers) -> Numbers:
         return a.shape[1] * zonal(pair_series(self.profile, a.shape[1]), a, b)
 
-    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
-        dim = a.shape[1]
-        return dim * zonal(target_series(self.profile, dim, unit.kink, unit.linear), a, first)
+    def target(self, a: Numbers, first: Numbers) -> Numbers:
+        return a.shape[1] * zonal(target_series(self.profile, a.shape[1]), a, first)
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class GaussianKernel(SampleKernel):
         log = -_squares(a, b) / (4 * square) - _squares(a, -b) / (4 * (square + 2))
         return (1 + 2 / square) ** (-dim / 2) * np.exp(log)
 
-    def target(self, a: Numbers, first: Numbers, unit: PiecewiseLinear) -> Numbers:
+    def target(self, a: Numbers, first: Numbers) -> Numbers:
         # Under the weight K(x, a), x is Gaussian about a/(1 + width^2), so that w.x is a folded normal.
         dim, square = a.shape[1], self._square(a.shape[1])
         mean = a @ first.T / (1 + square)
@@ -88,7 +85,7 @@ class GaussianKernel(SampleKernel):
         folded = spread * math.sqrt(2 / math.pi) * np.exp(-(mean**2) / (2 * spread**2))
         folded = folded + mean * erf(mean / (math.sqrt(2) * spread))
         mass = (1 + 1 / square) ** (-dim / 2) * np.exp(-np.sum(a**2, axis=1) / (2 * (1 + square)))
-        return mass[:, None] * (unit.kink * folded + unit.linear * mean)
+        return mass[:, None] * folded
 
 
 def _squares(a: Numbers, b: Numbers) -> Numbers:
@@ -116,30 +113,6 @@ def sample_kernel(which: str | SampleKernel) -> SampleKernel:
     return KERNELS[which]
 
 
-@dataclass(frozen=True)
-class Ridge:
-    """Kernel ridge regression with several ridges.
-
-    - `ridges`: lambda of `(K + lambda I) c = y`, as multiples of the mean of the diagonal of `K`.
-    - `loss`: the exact `E(f - f*)^2` of each; `left_out`: the mean squared error on a sample that is left out of the
-      fit, which needs no population (nan if not asked for, and beyond 8000 samples).
-    """
-
-    ridges: Numbers
-    loss: Numbers
-    left_out: Numbers
-
-    @property
-    def best(self) -> float:
-        """The loss with the best of the ridges, as one who knows the population would choose it."""
-        return float(np.min(self.loss))
-
-    @property
-    def chosen(self) -> float:
-        """The loss with the ridge that leaving out one sample chooses."""
-        return float(self.loss[np.argmin(self.left_out)])
-
-
 RIDGES = tuple(np.geomspace(1e-4, 10.0, 11).tolist())
 
 
@@ -149,30 +122,27 @@ def kernel_ridge(
     y: ArrayLike,
     teacher: Weights,
     ridges: Sequence[float] = RIDGES,
-    taught: str | Activation = "abs",
-    leave_out: bool = True,
-) -> Ridge:
-    """Fit labels `y` at the samples `x` (n, dim) and give the population loss against the teacher, for each ridge.
+) -> Numbers:
+    """Fit labels `y` at the samples `x` (n, dim) and give the exact `E(f - f*)^2` against the teacher, for each ridge.
+
+    Ridges are lambda of `(K + lambda I) c = y`, as multiples of the mean of the diagonal of `K`.
 
     ```python
     >>> import jax.numpy as jnp, numpy as np, tutelage as tt
-    >>> from tutelage.analysis.kernels import kernel_ridge
+    >>> from tutelage.analysis.kernels.ridge import kernel_ridge
     >>> x = np.random.default_rng(0).standard_normal((200, 3))
     >>> teacher = tt.Weights(first=jnp.eye(3), second=jnp.full((3, 1), 1 / 3))
-    >>> found = kernel_ridge("arc-abs", x, np.abs(x).mean(axis=1), teacher)
-    >>> bool(found.best < 1e-3 and found.chosen >= found.best)     # of E f*^2 = 0.76
+    >>> bool(kernel_ridge("arc-abs", x, np.abs(x).mean(axis=1), teacher).min() < 1e-3)     # of E f*^2 = 0.76
     True
 
     ```
     """
     x, y = _samples(x, y, teacher)
-    chosen, unit = sample_kernel(which), _piecewise(taught)
+    chosen = sample_kernel(which)
     gram = _gram(chosen, x)
     scale = float(np.trace(gram)) / len(x)
-    parts = [_fit(gram, y, scale * ridge, leave_out) for ridge in ridges]
-    coefficients, left_out = (np.stack([part[index] for part in parts], axis=-1) for index in (0, 1))
-    loss = teacher_power(teacher, taught) + _residue(chosen, x, coefficients, teacher, unit)
-    return Ridge(np.asarray(ridges, float), loss, np.mean(left_out**2, axis=0))
+    coefficients = np.stack([_fit(gram, y, scale * ridge) for ridge in ridges], axis=-1)
+    return teacher_power(teacher) + _residue(chosen, x, coefficients, teacher)
 
 
 def _gram(chosen: SampleKernel, x: Numbers) -> Numbers:
@@ -185,23 +155,17 @@ def _gram(chosen: SampleKernel, x: Numbers) -> Numbers:
     return gram
 
 
-def _fit(gram: Numbers, y: Numbers, ridge: float, leave_out: bool) -> tuple[Numbers, Numbers]:
-    """The coefficients, and what each sample's label is from the fit to all others (nan if not asked for).
-
-    The factor takes the place of a copy; leaving one out divides by the diagonal of the inverse.
-    """
+def _fit(gram: Numbers, y: Numbers, ridge: float) -> Numbers:
+    """The coefficients; the factor takes the place of a copy."""
     if len(gram) > _DIRECT:
-        return _iterated(gram, y, ridge), np.full_like(y, np.nan)
+        return _iterated(gram, y, ridge)
     shifted = gram.T.copy(order="F")  # symmetric: the transpose is laid out as LAPACK wants it
     shifted[np.diag_indices_from(shifted)] += ridge
     factor, failed = linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)
     if failed:
         raise BadInput(f"The kernel matrix with ridge {ridge:g} is singular to rounding; take a larger ridge.")
-    coefficients, _ = linalg.lapack.dpotrs(factor, y, lower=1)
-    if not leave_out:
-        return coefficients, np.full_like(y, np.nan)
-    inverse, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    return coefficients, coefficients / np.diag(inverse)
+    coefficients: Numbers = linalg.lapack.dpotrs(factor, y, lower=1)[0]
+    return coefficients
 
 
 def _iterated(gram: Numbers, y: Numbers, ridge: float) -> Numbers:
@@ -213,9 +177,7 @@ def _iterated(gram: Numbers, y: Numbers, ridge: float) -> Numbers:
     return coefficients
 
 
-def _residue(
-    chosen: SampleKernel, x: Numbers, coefficients: Numbers, teacher: Weights, unit: PiecewiseLinear
-) -> Numbers:
+def _residue(chosen: SampleKernel, x: Numbers, coefficients: Numbers, teacher: Weights) -> Numbers:
     """`E f^2 - 2 E f f*` of each predictor, block by block."""
     first, second = np.asarray(teacher.first), np.asarray(teacher.second)[:, 0]
     total, start = np.zeros(coefficients.shape[1]), 0
@@ -224,7 +186,7 @@ def _residue(
         own, pairs = coefficients[start:end], chosen.pair(block, x[start:])
         # Pairs with a later block occur twice.
         ahead = pairs[:, : len(block)] @ own + 2 * pairs[:, len(block) :] @ coefficients[end:]
-        ahead -= 2 * (chosen.target(block, first, unit) @ second)[:, None]
+        ahead -= 2 * (chosen.target(block, first) @ second)[:, None]
         total, start = total + np.sum(own * ahead, axis=0), end
     return total
 
@@ -243,13 +205,3 @@ def _samples(x: ArrayLike, y: ArrayLike, teacher: Weights) -> tuple[Numbers, Num
             "one sample."
         )
     return x, y
-
-
-def _piecewise(taught: str | Activation) -> PiecewiseLinear:
-    atoms = activation(taught).atoms
-    if len(atoms) != 1 or not isinstance(atoms[0], PiecewiseLinear):
-        raise BadInput(
-            f"The teacher's units are {taught!r}, but averages with kernels are known for piecewise linear ones only; "
-            "take abs, relu or linear."
-        )
-    return atoms[0]

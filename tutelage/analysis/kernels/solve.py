@@ -16,7 +16,7 @@ def explained(gram: Numbers, target: Numbers) -> float:
 
     ```python
     >>> import numpy as np
-    >>> from tutelage.analysis.kernels import explained
+    >>> from tutelage.analysis.kernels.solve import explained
     >>> round(explained(np.ones((2, 2)), np.array([0.5, 0.5])), 12)     # the same feature twice
     0.25
 

@@ -107,11 +107,10 @@ def pair_series(profile: Profile, dim: int) -> Series:
         return Series.of(dim, profile.weights(dim) ** 2 / _counts(dim))
 
 
-def target_series(profile: Profile, dim: int, kink: float = 1.0, linear: float = 0.0) -> Series:
-    """`sum_l ghat_l shat_l N P_l` for `s = kink |z| + linear z`: with `d |y| |w|`, the average of `K(x, y) s(w.x)`."""
+def target_series(profile: Profile, dim: int) -> Series:
+    """`sum_l ghat_l shat_l N P_l` for `s = |z|`: with `d |y| |w|`, the average of `K(x, y) |w.x|`."""
     unit = np.zeros(DEGREES)
-    unit[::2] = [kink * one.coefficient for one in islice(even_degrees(dim), DEGREES // 2)]
-    unit[1] = linear / dim
+    unit[::2] = [one.coefficient for one in islice(even_degrees(dim), DEGREES // 2)]
     return Series.of(dim, profile.weights(dim) * unit)
 
 

@@ -1,26 +1,20 @@
 """The landscape around a point: its Hessian's spectrum, what kind of point it is, and which kinds there are.
 
 Everything works on any oracle with a loss, a gradient and a Hessian. Verdicts about degenerate points rest on a search
-and say so. `stationary_point` is in `stationary`, the search in `valleys`; both are named here too.
+and say so. The solver is in `stationary`, the search in `valleys`.
 """
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
 from tutelage.analysis.landscape.local import BOTH, Chart, chart, look, slope_changes
-from tutelage.analysis.landscape.stationary import Stationary as Stationary
 from tutelage.analysis.landscape.stationary import batch_of_one, member, solve
-from tutelage.analysis.landscape.stationary import stationary_point as stationary_point
 from tutelage.analysis.landscape.valleys import Descent, Search
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import Weights
@@ -87,31 +81,12 @@ class Classification:
         return " ".join([self.kind.sentence] + ([self.descent.sentence] if self.descent else []))
 
 
-def spectrum(
-    oracle: AbstractOracle, weights: Weights, *, tolerance: float = 1e-8, trains: tuple[str, ...] = BOTH
-) -> Spectrum:
-    """Eigenvalues of the Hessian; zero means within `tolerance` times the largest (or times 1, if that is larger).
-
-    A Hessian that is not finite (a zero row under a kinked activation) is tried again by differences of the gradient,
-    which exist at the origin for instance; if they do not converge the eigenvalues are nan.
-    """
-    here = chart(oracle, weights, trains)
-    matrix, route = _curvature(here, look(here)[2])
-    if not np.all(np.isfinite(matrix)):
-        return Spectrum(np.full(len(matrix), np.nan), tolerance, route)
-    values = np.linalg.eigvalsh(matrix)
-    return Spectrum(values, tolerance * max(1.0, float(np.max(np.abs(values)))), route)
-
-
 def classify(
     oracle: AbstractOracle,
     weights: Weights,
     *,
     tolerance: float = 1e-8,
     polish: bool = True,
-    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08),
-    probes: int = 24,
-    seed: int = 0,
     trains: tuple[str, ...] = BOTH,
 ) -> Classification:
     """Minimum, strict saddle, non-strict saddle, not stationary, or not smooth.
@@ -122,7 +97,7 @@ def classify(
       The loss must also fall as that eigenvalue says; beside a kink (a unit of length 1e-16, say) it does not, and
       the verdict is "not smooth here".
     - Without a negative eigenvalue and without a kernel: minimum. With a kernel, the loss is minimised over spheres
-      around the point, from `probes` starting directions (half in the kernel, half anywhere); `radii` are relative
+      around the point, from 24 starting directions (half in the kernel, half anywhere); radii are relative
       to the norms of the units' rows, layer by layer. A fall on every sphere makes a non-strict saddle, otherwise
       it is a minimum: both are numerical evidence, and `.descent` holds it.
     """
@@ -132,7 +107,7 @@ def classify(
     here = _polished(start) if polish else start
     loss, slope, raw = look(here)
     matrix, route = _curvature(here, raw)
-    around = Search(here, float(slope), np.sort(radii), probes, seed)
+    around = Search(here, float(slope))
     moved = float(jnp.linalg.norm(here.vector() - start.vector()))
 
     def verdict(kind: Kind, found: Spectrum | None = None, descent: Descent | None = None) -> Classification:
@@ -163,17 +138,6 @@ class Level:
     level: float
     kind: Kind
     count: int
-    lambda_min: float
-    nullity: tuple[int, ...]
-    example: Weights
-
-    def record(self) -> dict[str, Any]:
-        """A plain dictionary, ready for JSON."""
-        lowest = self.lambda_min if np.isfinite(self.lambda_min) else None
-        return {
-            "level": self.level, "kind": self.kind.value, "count": self.count,
-            "lambda_min": lowest, "nullity": list(self.nullity),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -185,52 +149,36 @@ class Levels:
     found: int
     points: tuple[Classification, ...] = field(repr=False, default=())
 
-    def records(self) -> list[dict[str, Any]]:
-        return [row.record() for row in self.rows]
-
 
 def search(
     oracle: AbstractOracle,
-    starts: Weights | Callable[[PRNGKeyArray], Weights],
+    starts: Weights,
     *,
-    count: int = 100,
-    seed: int = 0,
     tolerance: float = 1e-10,
     resolution: float = 1e-6,
-    steps: int = 300,
     trains: tuple[str, ...] = BOTH,
 ) -> Levels:
     """Stationary points from many starts at once, sorted into levels of the loss and classified.
 
-    `starts` is a batch of weights (a leading axis), or a function of a key that draws one start; then `count` are
-    drawn. Two losses belong to one level when they differ by less than `resolution`.
+    `starts` is a batch of weights (a leading axis). Two losses belong to one level when they differ by less than
+    `resolution`.
     """
-    batch = starts if isinstance(starts, Weights) else jax.vmap(starts)(jr.split(jr.key(seed), count))
-    if batch.first.ndim != 3:
-        raise BadInput(f"search: starts.first has shape {batch.first.shape}, but (starts, units, frame) was expected.")
-    ends, _, sizes = solve(oracle, batch, chart(oracle, member(batch, 0), trains).trains, "levenberg", steps)
+    if starts.first.ndim != 3:
+        raise BadInput(f"search: starts.first has shape {starts.first.shape}, but (starts, units, frame) was expected.")
+    ends, _, sizes = solve(oracle, starts, chart(oracle, member(starts, 0), trains).trains)
     places = [member(ends, int(i)) for i in np.flatnonzero(np.asarray(sizes) <= tolerance)]
     points = tuple(classify(oracle, place, polish=False, trains=trains) for place in places)
-    rows = _grouped(points, places, resolution)
-    return Levels(rows, len(batch.first), len(places), points)
+    return Levels(_grouped(points, resolution), len(starts.first), len(places), points)
 
 
-def _grouped(points: tuple[Classification, ...], places: list[Weights], resolution: float) -> tuple[Level, ...]:
-    members = sorted(zip(points, places, strict=True), key=lambda pair: pair[0].loss)
-    groups: dict[tuple[int, Kind], list[tuple[Classification, Weights]]] = {}
+def _grouped(points: tuple[Classification, ...], resolution: float) -> tuple[Level, ...]:
+    groups: dict[tuple[int, Kind], list[float]] = {}
     level, last = 0, float("-inf")
-    for point, place in members:
+    for point in sorted(points, key=lambda point: point.loss):
         level += point.loss - last > resolution
         last = point.loss
-        groups.setdefault((level, point.kind), []).append((point, place))
-    rows = []
-    for (_, kind), group in groups.items():
-        spectra = [point.spectrum for point, _ in group if point.spectrum is not None]
-        nullities = {s.nullity for s in spectra if s.smooth}
-        lowest = min((float(s.eigenvalues[0]) for s in spectra), default=float("nan"))
-        middle = float(np.median([point.loss for point, _ in group]))
-        rows.append(Level(middle, kind, len(group), lowest, tuple(sorted(nullities)), group[0][1]))
-    return tuple(rows)
+        groups.setdefault((level, point.kind), []).append(point.loss)
+    return tuple(Level(float(np.median(losses)), kind, len(losses)) for (_, kind), losses in groups.items())
 
 
 def _polished(here: Chart) -> Chart:
@@ -238,7 +186,7 @@ def _polished(here: Chart) -> Chart:
     _, before, hessian = look(here)
     if not before > 1e-14 or not jnp.all(jnp.isfinite(hessian)):
         return here
-    ends, _, after = solve(here.oracle, batch_of_one(here.base), here.trains, "levenberg", 300)
+    ends, _, after = solve(here.oracle, batch_of_one(here.base), here.trains)
     end = chart(here.oracle, member(ends, 0), here.trains)
     near = jnp.linalg.norm(end.vector() - here.vector()) <= 0.01 * here.scale()
     return end if near and after[0] < before else here

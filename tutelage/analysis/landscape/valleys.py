@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tutelage.analysis import lines
 from tutelage.analysis.landscape.local import Chart, Free, heights, loss
 
+RADII, PROBES = np.array([0.01, 0.02, 0.04, 0.08]), 24
+
 
 @dataclass(frozen=True)
 class Descent:
@@ -52,41 +54,37 @@ class Descent:
 
 @dataclass(frozen=True)
 class Search:
-    """The search from a point with gradient norm `slope`, at the given radii, from `probes` directions each."""
+    """The search from a point with gradient norm `slope`, at `RADII`, from `PROBES` directions each."""
 
     chart: Chart
     slope: float
-    radii: NDArray[np.floating]
-    probes: int
-    seed: int
 
     def descent(self, kernel: NDArray[np.floating], lowest: float) -> Descent:
         """Half of the directions are in the span of the columns of `kernel`, half anywhere.
 
         `lowest` is the negative part of the least eigenvalue.
         """
-        generator = np.random.default_rng(self.seed)
-        half = self.probes // 2
-        inside = generator.standard_normal((half, kernel.shape[1])) @ kernel.T
-        outside = generator.standard_normal((self.probes - half, kernel.shape[0]))
+        generator = np.random.default_rng(0)
+        inside = generator.standard_normal((PROBES // 2, kernel.shape[1])) @ kernel.T
+        outside = generator.standard_normal((PROBES // 2, kernel.shape[0]))
         scales = np.asarray(self.chart.scales())
         directions = np.concatenate([inside / scales, outside])
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        radii = jnp.asarray(self.radii)
+        radii = jnp.asarray(RADII)
         first, best = _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))
         # Once more, where the best way down at each radius is tried at all the others.
-        directions[: len(best)] = np.asarray(best)[: self.probes]
+        directions[: len(best)] = np.asarray(best)
         second, _ = _lowest_on_spheres(self.chart, radii, jnp.asarray(directions))
         # The most that a gradient and a negative eigenvalue too small to count could give, twice over.
-        reach = self.radii * np.max(scales)
+        reach = RADII * np.max(scales)
         leftover = 2 * (self.slope * reach - lowest * reach**2 / 2)
-        rounding = [self.rounding(r * scales * z) for r, z in zip(self.radii, np.asarray(best), strict=True)]
-        return Descent(self.radii, -np.asarray(jnp.minimum(first, second)), np.array(rounding) + leftover)
+        rounding = [self.rounding(r * scales * z) for r, z in zip(RADII, np.asarray(best), strict=True)]
+        return Descent(RADII, -np.asarray(jnp.minimum(first, second)), np.array(rounding) + leftover)
 
     def rounding(self, move: NDArray[np.floating] | float) -> float:
         """What changes of the weights in their last digits do to the loss after a move, with a margin."""
         point = np.asarray(self.chart.vector())
-        shake = 4e-16 * np.random.default_rng(self.seed).standard_normal((32, len(point)))
+        shake = 4e-16 * np.random.default_rng(0).standard_normal((32, len(point)))
         level = float(loss(self.chart.vector(), self.chart))
         return 16 * float(jnp.ptp(heights(self.chart, jnp.asarray(move + (point + move) * shake)))) + 1e-15 * abs(level)
 

@@ -109,7 +109,7 @@ def ridge_level(kernel: str, dim: int, count: int) -> float:
     """Kernel ridge regression on the samples, with the ridge that is best for the population."""
     x, y = samples(BeyondNtkSettings(dim=dim, samples=count))
     tried = 1 if count > 2 * MANY else 2 if count > MANY else None
-    return kernel_ridge(kernel, x, y, teacher(dim), RIDGES[kernel][:tried], leave_out=False).best
+    return float(kernel_ridge(kernel, x, y, teacher(dim), RIDGES[kernel][:tried]).min())
 
 
 @cache

@@ -7,12 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.dynamics import (
     AbstractDynamics,
-    AbstractStep,
+    DrivenStep,
     ExpertWeights,
     Learner,
     Moment,
@@ -159,30 +159,18 @@ class SecondLayer(AbstractDynamics):
     def stops(self, record: Record) -> NDArray[np.float64]:
         return np.array([1.0])
 
-    def cap(self, asked: int | None) -> int:
-        return 2
-
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"ridge": self.settings.ridge, "samples": self.settings.ridge_samples}
 
 
-class SecondLayerStep(AbstractStep):
+class SecondLayerStep(DrivenStep):
     """Fits all seeds; sums over samples, which are most of the work, are compiled."""
 
     settings: ClusterMoeSettings = eqx.field(static=True)
     seeds: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def drives(self) -> bool:
-        return True
-
     def begin(self, oracle: AbstractOracle, weights: ReadExperts) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
-
-    def step(
-        self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]
-    ) -> tuple[Moment, Bool[Array, ""], Bool[Array, ""]]:
-        raise NotImplementedError("A second layer is fitted on the host.")
 
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
         each = [jax.tree.map(lambda leaf, n=n: leaf[n], moments.weights) for n in range(len(self.seeds))]
