@@ -53,6 +53,7 @@ pages: $(DEV)
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_papers.py
 	$(BIN)/python docs/make_api.py
+	$(BIN)/python docs/make_reliability.py
 
 bench: $(DEV)
 	$(INSTALL) ".[bench]"

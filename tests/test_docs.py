@@ -23,10 +23,21 @@ def pages_of(script: str) -> dict[Path, str]:
     return module.pages()
 
 
-@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api"])
+@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api", "make_reliability"])
 def test_made_pages_are_up_to_date(script):
     for path, text in pages_of(script).items():
         assert path.is_file() and path.read_text(encoding="utf-8") == text, f"{path.name} is old; run `make pages`"
+
+
+def promised() -> list[str]:
+    promises = tomllib.loads((DOCS / "promises.toml").read_text(encoding="utf-8"))
+    return [test for several in promises.values() for each in several for test in each["tests"]]
+
+
+@pytest.mark.parametrize("test", promised())
+def test_every_promise_has_its_tests(test):
+    file, _, name = test.partition("::")
+    assert f"def {name}" in (ROOT / file).read_text(encoding="utf-8"), f"no test begins with {test}"
 
 
 def blocks(page: Path) -> list[str]:
