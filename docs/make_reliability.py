@@ -15,8 +15,8 @@ def page() -> str:
     parts = [
         "# Reliability",
         "<!-- Made by docs/make_reliability.py (`make pages`) from docs/promises.toml; do not edit. -->",
-        "What tutelage promises, which tests hold it, and what the long suites last found. `make test` runs the tests;\n"
-        "the long suites have commands of their own. A name that ends in ... stands for all tests that begin so.",
+        "What tutelage promises, which tests hold it, and what the long suites last found. `make test` runs\n"
+        "the tests; the long suites have commands of their own. A name that ends in ... stands for all tests that begin so.",
     ]
     for title, promises in PROMISES.items():
         parts += [f"## {title}", *map(_promise, promises)]
