@@ -16,7 +16,8 @@ def page() -> str:
         "# Reliability",
         "<!-- Made by docs/make_reliability.py (`make pages`) from docs/promises.toml; do not edit. -->",
         "What tutelage promises, which tests hold it, and what the long suites last found. `make test` runs\n"
-        "the tests; the long suites have commands of their own. A name that ends in ... stands for all tests that begin so.",
+        "the tests; the long suites have commands of their own. A name that ends in ... stands for all tests that\n"
+        "begin so.",
     ]
     for title, promises in PROMISES.items():
         parts += [f"## {title}", *map(_promise, promises)]
