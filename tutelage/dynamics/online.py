@@ -38,7 +38,6 @@ from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
-TABLES = 2  # of what each unit sees and says, that are held of a batch at the same time
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
 
@@ -113,14 +112,15 @@ class Sgd(AbstractDynamics):
 
     def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
         problem, full = of_kind(problem, Problem, self.name), self.law == "direct"
-        columns, rows = columns_of(problem, full=full), problem.student.rows + problem.teacher.rows
+        columns = columns_of(problem, full=full)
         if columns * self.batch > PLACES:
             raise BadInput(
                 f"batch is {self.batch}, but with {columns} coordinates there are random numbers for examples up to "
                 f"{PLACES // columns}; use a smaller batch."
             )
         size = NUMBER if self.dtype == "float64" else NUMBER / 2
-        drawn = size * seeds * self.batch * (columns + TABLES * rows)
+        # As the compiler says: of examples their bits too, and of each unit what it sees and what goes back.
+        drawn = size * seeds * self.batch * (3 * columns + 2 * problem.student.rows + 1)
         return of_network(problem, seeds, full=full) | {f"use a batch smaller than {self.batch}": drawn}
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:

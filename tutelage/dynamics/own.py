@@ -33,6 +33,6 @@ def numbers_of(what: str, function: Callable[..., Any], seen: Any, *, one: bool 
 
 def _is_numbers(found: Any) -> bool:
     try:
-        return found is not None and jnp.asarray(found).dtype.kind in "biuf"
+        return not isinstance(found, (str, bytes)) and jnp.asarray(found).dtype.kind in "biuf"
     except (TypeError, ValueError):
         return False
