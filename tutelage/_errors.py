@@ -39,7 +39,7 @@ _SENTENCES = {
     StopReason.HORIZON: "The run reached its horizon.",
     StopReason.EVENT: "An event that was asked to stop the run occurred.",
     StopReason.NONFINITE: "A weight or the loss became infinite or not a number; try a smaller step.",
-    StopReason.CAP: "The cap on solver steps was reached before the horizon; raise `max_steps` or try solver='stiff'.",
+    StopReason.CAP: "The cap on solver steps was reached before the horizon; raise `tt.Stop(steps=...)` or try solver='stiff'.",
 }
 
 

@@ -29,7 +29,8 @@ class PopulationOracle(AbstractOracle):
     With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
     piecewise-linear students is evaluated by the cancellation-free form of `oracle.stable.linear_teacher`, so that a
     loss of 1e-25 is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked
-    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out.
+    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out. For other pairs, such as
+    erf, a loss below 1e-15 times the squared outputs of all units is rounding noise, of either sign.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
