@@ -399,7 +399,7 @@ REFUSED = {
     "batch is 2.5": {"batch": 2.5},
     "Unknown law 'exakt': did you mean 'exact'": {"law": "exakt"},
     "Unknown dtype 'float16'": {"dtype": "float16"},
-    "random numbers for": {"steps": 2**31},
+    "steps is 2147483648": {"steps": 2**31},
     "step is -1": {"step": -1.0},
     "neither a step nor an optimiser": {"step": None},
     "leave out step and schedule": {"optimiser": optax.sgd(0.1)},

@@ -170,12 +170,12 @@ def test_the_penalty_spreads_the_load():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"samples": 0}, "at least 1"),
+        ({"samples": 0}, "samples is 0"),
         ({"router": Threshold()}, "only Top1"),
         ({"router": Top1(noise=1.0), "rao_blackwell": True}, "leaves none"),
         ({"start": np.zeros((2, 2))}, "start has shape"),
         ({"balance": -1.0}, "balance is -1.0"),
-        ({"record": (3,)}, "steps from 0 to 1"),
+        ({"record": (3,)}, "a step in record is 3"),
     ],
 )
 def test_bad_input_is_refused(wrong, words):

@@ -151,7 +151,7 @@ def test_on_data_the_orders_are_those_of_the_population():
 def test_what_has_no_orders_is_refused():
     with pytest.raises(tt.BadInput, match="two-layer"):
         tt.loss_orders(mixture(tt.papers.soft_moe.configure()))
-    with pytest.raises(tt.BadInput, match="from 0 up"):
+    with pytest.raises(tt.BadInput, match="highest is"):
         tt.loss_orders(problem(), highest=-1)
 
 

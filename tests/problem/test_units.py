@@ -95,7 +95,7 @@ REFUSED = {
     "a bias below 0": (lambda: tt.Experts(2, 3, bias=-1.0), "bias is -1.0"),
     "an infinite bias": (lambda: tt.Experts(2, 3, bias=np.inf), "bias is inf"),
     "orders upside down": (lambda: tt.Experts(2, 3, (4, 2)), "0 <= k <= p"),
-    "half an order": (lambda: tt.Experts(2, 3, (1.5, 3)), "0 <= k <= p"),
+    "half an order": (lambda: tt.Experts(2, 3, (1.5, 3)), "polynomials is 1.5"),
     "one order": (lambda: tt.Experts(2, 3, (4,)), "0 <= k <= p"),
     "an unknown name": (lambda: tt.Experts(2, 3, "none").units(np.random.default_rng(0)), "Unknown activation"),
     "more directions than dimensions": (

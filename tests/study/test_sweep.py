@@ -239,7 +239,7 @@ def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
         ({"over": {"dim": [-5]}}, "dim"),
         ({"over": {"dims": [5]}}, "dims"),
         ({"dynamics": "sgd"}, "sgd"),
-        ({"seeds": 0}, "at least one seed"),
+        ({"seeds": 0}, "seeds is 0"),
         ({"block": 0}, "block"),
         ({"measure": "claim:NO"}, "NO"),
     ],

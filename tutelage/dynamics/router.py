@@ -16,10 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import flag, instance, one_of, put, real, table, whole
 from tutelage._errors import BadInput
+from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, DrivenStep, Moment, Prepared
+from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import COPIES, NUMBER, SEED
 from tutelage.dynamics.streams import Samples, Stream, stream, total
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
@@ -118,7 +122,11 @@ def route(
 
     ```
     """
-    way = _way(samples, steps, step, router, rao_blackwell, balance, chunk)
+    instance("route: stream", stream, Stream, "a Stream, such as stream(problem, seed, phase) makes,")
+    instance("route: units", units, Units, "tt.Units")
+    samples, steps, step, balance = _checked(samples, steps, step, balance)
+    chunk, begin = whole("route: chunk", chunk, least=1), whole("route: begin", begin)
+    way = _way(samples, step, router, flag("route: rao_blackwell", rao_blackwell), balance, chunk)
     clusters, dim = stream.problem.inputs.count, stream.problem.inputs.dim
     first = checked("route", units, first, dim)
     theta = _start(start, len(first), dim)
@@ -193,34 +201,42 @@ def _climb(
 def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:
     if start is None:
         return jnp.zeros((experts, dim))
-    if np.shape(start) != (experts, dim):
-        raise BadInput(f"route: start has shape {np.shape(start)}, but (experts, dim) = {experts, dim} was expected.")
-    return jnp.asarray(start, float)
+    rows = table("route: start", start, "a matrix (experts, dim)", axes=(2,))
+    if rows.shape != (experts, dim):
+        raise BadInput(f"route: start has shape {rows.shape}, but (experts, dim) = {experts, dim} was expected.")
+    return jnp.asarray(rows)
 
 
-def _way(
-    samples: int, steps: int, step: float, router: Router | None, rao_blackwell: bool, balance: float, chunk: int
-) -> _Way:
-    """Checked."""
+def _way(samples: int, step: float, router: Router | None, rao_blackwell: bool, balance: float, chunk: int) -> _Way:
+    """From numbers that were checked."""
+    chosen = _chooser(router, rao_blackwell)
+    sizes = jnp.asarray(samples), jnp.asarray(float(step)), jnp.asarray(float(balance)) if balance else None
+    return _Way(Top1(jnp.asarray(chosen.noise, float)), *sizes, rao_blackwell, chunk)
+
+
+def _chooser(router: Router | None, rao_blackwell: bool) -> Top1:
     router = Top1() if router is None else router
     if not isinstance(router, Top1):
         raise BadInput(f"route: the router is {type(router).__name__}, but only Top1 has a gradient; pass Top1().")
     if rao_blackwell and float(router.noise):
         raise BadInput(f"route: rao_blackwell averages over ties, but noise {router.noise} leaves none; set one to 0.")
-    if samples < 1 or steps < 1:
-        raise BadInput(f"route: {steps} steps of {samples} samples were asked for, but both must be at least 1.")
-    if not (np.isfinite(balance) and balance >= 0):
-        raise BadInput(f"route: balance is {balance}, but a finite weight from 0 up was expected.")
-    sizes = jnp.asarray(samples), jnp.asarray(float(step)), jnp.asarray(float(balance)) if balance else None
-    return _Way(Top1(jnp.asarray(router.noise, float)), *sizes, rao_blackwell, chunk)
+    return router
+
+
+def _checked(samples: Any, steps: Any, step: Any, balance: Any) -> tuple[int, int, float, float]:
+    return (
+        whole("route: samples", samples, least=1, most=MAX_STEPS),
+        whole("route: steps", steps, least=1, most=STEPS),
+        real("route: step", step),
+        real("route: balance", balance, least=0),
+    )
 
 
 def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
     if record is None:
         return set(np.unique(np.linspace(0, steps - 1, RECORDS).astype(int)).tolist())
-    if any(not 0 <= number <= steps for number in record):
-        raise BadInput(f"route: record is {tuple(record)}, but steps from 0 to {steps} were expected.")
-    return {int(number) for number in record}
+    listed = table("route: record", record, f"a list of steps from 0 to {steps}", axes=(1,))
+    return {whole("route: a step in record", number, most=steps) for number in listed}
 
 
 class RoutedExperts(eqx.Module):
@@ -256,13 +272,30 @@ class RouterSteps(AbstractDynamics):
     phase: int = 2
     precision: Literal["float64", "float32"] = "float64"
 
+    def __post_init__(self) -> None:
+        samples, steps, step, balance = _checked(self.samples, self.steps, self.step, self.balance)
+        put(
+            self, samples=samples, steps=steps, step=step, balance=balance,
+            phase=whole("RouterSteps: phase", self.phase, least=1),
+            rao_blackwell=flag("RouterSteps: rao_blackwell", self.rao_blackwell),
+        )  # fmt: skip
+        one_of("precision", self.precision, ["float64", "float32"])
+        _chooser(self.router, self.rao_blackwell)
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Clustered, self.name)
+        student, dim = problem.student, problem.inputs.dim
+        units = student.count * student.width if student else 1
+        held = seeds * (SEED + COPIES * NUMBER * float(units) * dim) + 2 * NUMBER * float(CHUNK) * dim
+        return {"ask for fewer seeds, units or dimensions": held}
+
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Clustered, self.name)
         if start is None:
             raise BadInput(
                 "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
             )
-        way = _way(self.samples, self.steps, self.step, self.router, self.rao_blackwell, self.balance, CHUNK)
+        way = _way(self.samples, self.step, self.router, self.rao_blackwell, self.balance, CHUNK)
         experts = start.student
         shape = (len(seeds), experts.first.shape[1])
         weights = RoutedExperts(

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
 from tutelage.oracle.kernels import kernel
@@ -28,7 +29,8 @@ class PopulationOracle(AbstractOracle):
     With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
     piecewise-linear students is evaluated by the cancellation-free form of `oracle.stable.linear_teacher`, so that a
     loss of 1e-25 is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked
-    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out.
+    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out. For other
+    pairs, such as erf, a loss below 1e-15 times the squared outputs of all units is rounding noise, of either sign.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
@@ -48,6 +50,7 @@ class PopulationOracle(AbstractOracle):
     careful: bool = eqx.field(static=True)
 
     def __init__(self, *, student: Spec, teacher: Spec, target: Weights, careful: bool = True):
+        instance("PopulationOracle: target", target, Weights, "tt.Weights of the teacher")
         self.student, self.teacher = activation(student), activation(teacher)
         self.target, self.careful = target, careful
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}

@@ -10,7 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import qmc
 
+from tutelage._checks import mapping, one_of, text, whole
 from tutelage._errors import BadInput, unknown
+from tutelage._limits import fits
 from tutelage._values import value
 from tutelage.papers.paper import Paper
 
@@ -105,20 +107,30 @@ def design(
 
     ```
     """
-    if kind not in ("grid", "random", "sobol"):
-        raise unknown("design", kind, ["grid", "random", "sobol"])
-    if not over:
+    one_of("design", kind, ["grid", "random", "sobol"])
+    if not mapping("over", over, "a dictionary such as {'dim': '1e2..1e8:13'}"):
         raise BadInput("A sweep needs at least one setting to go over; write for example --over dim=1e2..1e8:13.")
     asked = {_setting(paper, name): parsed(what) if isinstance(what, str) else what for name, what in over.items()}
     if kind == "grid":
         axes = {name: _axis(paper, name, what) for name, what in asked.items()}
+        _few(math.prod(len(axis) for axis in axes.values()))
         return Design(kind, tuple(axes), tuple(_product(axes)), axes)
-    if not points or points < 1:
+    if points is None:
         raise BadInput(f"A {kind} design needs the number of its points; write for example --points 64.")
+    points, seed = whole("points", points, least=1), whole("design_seed", seed)
+    _few(points)
     return Design(kind, tuple(asked), tuple(_scattered(paper, asked, kind, points, seed)), {})
 
 
+POINT = 4096  # bytes of a point of a sweep: its settings, its cells and their results
+
+
+def _few(points: int) -> None:
+    fits(f"A sweep over {points} points", float(POINT) * points, "ask for fewer points")
+
+
 def _setting(paper: Paper, name: str) -> str:
+    name = text("The name of a setting", name)
     name = paper.aliases.get(name, name)
     if name not in paper.settings.model_fields:
         raise unknown(f"setting of {paper.name}", name, paper.settings.model_fields)
@@ -129,6 +141,7 @@ def _axis(paper: Paper, name: str, what: Range | Sequence[Any]) -> tuple[Any, ..
     if isinstance(what, Range):
         if what.count is None:
             raise BadInput(f"The range of {name} has no number of points; write for example {name}=1e2..1e8:13.")
+        _few(what.count)
         found = [_rounded(paper, name, each) for each in what.at(np.linspace(0, 1, what.count))]
     else:
         found = [_plain(each) for each in (what if np.iterable(what) else [what])]

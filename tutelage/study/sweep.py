@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 
 from tutelage import papers
-from tutelage._errors import BadInput, unknown
+from tutelage._checks import function, instance, one_of, refused, whole
+from tutelage._errors import BadInput
 from tutelage._files import is_file, read_record, replaced, write_record, writing
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
@@ -27,7 +28,7 @@ from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
 from tutelage.study.measuring import Measurement, Wanted, measurements
 from tutelage.study.sweep_result import Sweep
-from tutelage.trajectory.asked import Asked
+from tutelage.trajectory.asked import Asked, seed_list
 from tutelage.trajectory.dataset import packed, provenance
 from tutelage.trajectory.measures import needed
 
@@ -136,6 +137,7 @@ def sweep(
 
     ```
     """
+    _check(processes, client, progress, told)
     plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
@@ -159,14 +161,23 @@ def _plan(
 ) -> _Plan:
     base = papers.get(experiment) if isinstance(experiment, str) else experiment
     base = base() if isinstance(base, Paper) else base
-    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
-    if not numbers or block < 1:
-        raise BadInput(f"seeds is {seeds!r} and block {block!r}, but at least one seed and a block of one are needed.")
+    base = instance("experiment", base, Experiment, "the name of a paper, a paper or one of its experiments")
+    numbers, block = seed_list(seeds), whole("block", block, least=1)
     paper = base.paper
-    if dynamics is not None and dynamics not in paper.dynamics:
-        raise unknown(f"dynamics of {paper.name}", dynamics, paper.dynamics)
+    if dynamics is not None:
+        one_of(f"dynamics of {paper.name}", dynamics, paper.dynamics)
     chosen = planned(paper, over, kind=kind, points=points, seed=design_seed)
     return _Plan(paper, base, chosen, measurements(paper, measure), numbers, dynamics, block)
+
+
+def _check(processes: Any, client: Any, progress: Any, told: Any) -> None:
+    if processes is not None:
+        whole("processes", processes, least=1)
+    if client is not None and not (callable(getattr(client, "map", None)) and hasattr(client, "scheduler")):
+        raise refused("client", client, "a dask.distributed.Client")
+    for name, listener, of in (("progress", progress, "(label, done, total)"), ("told", told, "a line of text")):
+        if listener is not None:
+            function(name, listener, of)
 
 
 class _Work:
@@ -217,7 +228,7 @@ class _Work:
             for cell in missing.values():
                 assert cell.checkpoint is not None
                 cell.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        count = min(processes or os.cpu_count() or 1, len(missing))
+        count = min(int(processes or 0) or os.cpu_count() or 1, len(missing))
         return workers.inline(missing) if count <= 1 else workers.processes(missing, count)
 
     def _file(self, id: str) -> Path:

@@ -14,6 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._checks import flag
+from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
 from tutelage._files import intact, replaced, sealed
 from tutelage._identity import digest
@@ -108,9 +110,9 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
 
 def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     """Write one NetCDF file; the groups of a DataTree are groups of it."""
-    content = packed(data)
+    place, content = path_at("The file to write", path), packed(data)
     try:
-        replaced(Path(path), lambda part: part.write_bytes(content))
+        replaced(place, lambda part: part.write_bytes(content))
     except OSError as error:
         raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
 
@@ -133,7 +135,7 @@ def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
     ```
     """
     loaded = load_tree(path)
-    if tree:
+    if flag("load: tree", tree):
         return loaded
     found = whole(loaded)
     if loaded.children and not found.variables:
@@ -149,7 +151,7 @@ def whole(tree: xr.DataTree) -> xr.Dataset:
 
 def load_tree(path: str | Path, *, sealed: bool = False) -> xr.DataTree:
     """All groups of a file. A seal that does not agree is refused, and with `sealed` one that is missing."""
-    if not Path(path).is_file():
+    if not path_at("The file to read", path).is_file():
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
         whole = intact(path)
