@@ -27,15 +27,18 @@ FATES = ("its own", "another", "none")
 
 
 def typical(start: ArrayLike, weights: ArrayLike) -> Truth:
-    """Which starts (n, d) are in S_g (Definition A.1)."""
+    """Which starts (n, d) are in S_g (Definition A.1).
+
+    The largest entry is at most `log(d)^1.5/sqrt d`; `|w|^2` is within `log(d)/sqrt d` of 1, and so is
+    `sum_i a_i d w_i^2`; at most `1 + log d` coordinates have `w_i^2 >= log(d)/d`, where the paper's `log^0.01 d` is 1
+    for every d there is.
+    """
     square, a = np.atleast_2d(np.asarray(start, float)) ** 2, np.asarray(weights, float)
     dim = len(a)
     log = math.log(dim)
-    near = log / math.sqrt(dim)
-    # At most `1 + log d` coordinates may have `w_i^2 >= log(d)/d`; the paper's `log^0.01 d` is 1 for every d there is.
-    few = np.sum(square >= log / dim, axis=1) <= 1 + log
-    inside = (np.abs(square.sum(1) - 1) <= near) & (np.abs(square @ a * dim - 1) <= near)
-    return (square.max(1) <= log**3 / dim) & inside & few
+    near, few = log / math.sqrt(dim), np.sum(square >= log / dim, axis=1) <= 1 + log
+    sized = (np.abs(square.sum(1) - 1) <= near) & (np.abs(square @ a * dim - 1) <= near)
+    return (square.max(1) <= log**3 / dim) & sized & few
 
 
 class Bars(NamedTuple):

@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.papers.cluster_moe import races
+from tutelage.papers.cluster_moe.passages import WEAK
 from tutelage.papers.cluster_moe.races import Professionals
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Units
-
-WEAK = 0.5
-"""The level a_2 of weak recovery."""
 
 
 class Explored(NamedTuple):

@@ -18,7 +18,7 @@ from tutelage.papers.beyond_ntk.escapes import (
     plateau_run,
     scale,
 )
-from tutelage.papers.beyond_ntk.figures.beyond.common import barred
+from tutelage.papers.beyond_ntk.figures.beyond.common import TIME, barred
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.paper import Figure, Size
 
@@ -52,7 +52,7 @@ def _curves(dataset: xr.Dataset) -> Panel:
     marks = (Mark("end of the plateau", level=LEFT),)
     return Panel(
         f"loss, m = {dataset.attrs['ratio']} d",
-        r"time $\eta_\infty T$",
+        TIME,
         "d L",
         tuple(series),
         marks=marks,

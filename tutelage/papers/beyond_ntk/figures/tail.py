@@ -4,13 +4,13 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Sheet, line
+from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.masses import law_loss
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, local_slopes, losses
 from tutelage.papers.paper import Figure, Size
 
 STEEPEST = -12.0
-_TIME = r"time $\eta_\infty T$"
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
@@ -39,11 +39,11 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         slopes.append(line(times[shown], one["slope"].values[shown], label, colour=colour))
     law = line(times[late], law_loss(times[late], dim), "mass equation, exponent -2", dash="dashed", colour=GREY)
     panels = (
-        Panel("loss, log time", _TIME, "L", (*curves, law), xscale="log", yscale="log"),
-        Panel("loss, linear time", _TIME, "L", tuple(curves), yscale="log"),
+        Panel("loss, log time", TIME, "L", (*curves, law), xscale="log", yscale="log"),
+        Panel("loss, linear time", TIME, "L", tuple(curves), yscale="log"),
         Panel(
             "local exponent",
-            _TIME,
+            TIME,
             "d log L / d log t",
             tuple(slopes),
             marks=(Mark("mass equation: -2", level=-2.0),),

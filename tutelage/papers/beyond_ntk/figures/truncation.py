@@ -3,13 +3,13 @@
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Sheet, line
+from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.stops import EVER, HIGH, LOW, NONE, PLANS, STAGES, standing, truncated_run
 from tutelage.papers.paper import Figure, Size
 
 WAYS = (NONE, STAGES, EVER)
 LABELS = {NONE: "none", STAGES: rf"$1/\lambda$ = {LOW:g}, then {HIGH:g}", EVER: rf"$1/\lambda$ = {LOW:g} for ever"}
-_TIME = r"time $\eta_\infty T$"
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
@@ -35,10 +35,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
 
     stage = Mark("second stage", at=about["stage"])
     panels = (
-        Panel("loss", _TIME, "L", curves("L"), marks=(stage,), xscale="log", yscale="log"),
+        Panel("loss", TIME, "L", curves("L"), marks=(stage,), xscale="log", yscale="log"),
         Panel(
             "units that stand still",
-            _TIME,
+            TIME,
             f"number of {about['width']}",
             curves("frozen"),
             marks=(stage,),
@@ -47,7 +47,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         ),
         Panel(
             "largest unit",
-            _TIME,
+            TIME,
             r"$\max |w|^2$",
             curves("largest"),
             marks=(stage, Mark("first cap", level=LOW)),

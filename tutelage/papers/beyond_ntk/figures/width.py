@@ -5,6 +5,7 @@ import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.beyond_ntk.constants import plateau
+from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.width import LEFT, expected_error, sized
 from tutelage.papers.paper import Figure, Size
@@ -47,9 +48,6 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     )
 
 
-_TIME = r"time $\eta_\infty T$"
-
-
 def _left(dataset: xr.Dataset) -> Mark:
     return Mark("escape", at=dataset.attrs["escape"])
 
@@ -68,7 +66,7 @@ def _scaled(dataset: xr.Dataset) -> Panel:
     told = line(later["time"], law, "predicted from order 2", dash="dashed", colour=GREY)
     return Panel(
         "mean error, times m",
-        _TIME,
+        TIME,
         r"$m\,\mathrm{mean}\,|\xi|^2$",
         (*_each(later["width"] * later["square"]), told),
         marks=(_left(dataset),),
@@ -99,7 +97,7 @@ def _widths(dataset: xr.Dataset) -> Panel:
 def _slope(dataset: xr.Dataset) -> Panel:
     return Panel(
         "exponent of m in the mean error",
-        _TIME,
+        TIME,
         r"$d \log \mathrm{mean}\,|\xi|^2 / d \log m$",
         (line(dataset["time"][1:], dataset["slope"][1:], "fitted", colour=0),),
         marks=(Mark("-1", level=-1.0), _left(dataset)),
@@ -110,7 +108,7 @@ def _slope(dataset: xr.Dataset) -> Panel:
 def _largest(dataset: xr.Dataset) -> Panel:
     return Panel(
         "largest error over mean",
-        _TIME,
+        TIME,
         r"$\max |\xi|^2 / \mathrm{mean}\,|\xi|^2$",
         _each(dataset["largest"].isel(time=slice(1, None))),
         marks=(_left(dataset),),
@@ -123,7 +121,7 @@ def _losses(dataset: xr.Dataset) -> Panel:
     infinite = line(dataset["time"], dim * dataset["infinite"], "infinite", dash="dashed", colour=GREY)
     return Panel(
         "loss",
-        _TIME,
+        TIME,
         "d L",
         (*_each(dim * dataset["loss"]), infinite),
         marks=(Mark("plateau", level=dim * dataset.attrs["plateau"]), _left(dataset)),
@@ -135,7 +133,7 @@ def _orders(dataset: xr.Dataset) -> Panel:
     later = dataset.isel(time=slice(1, None))
     return Panel(
         "infinite width, order by order",
-        _TIME,
+        TIME,
         r"$|T_k|$",
         _each(xr.apply_ufunc(np.sqrt, later["order_loss"]), "tensor_order", "order"),
         marks=(_left(dataset),),

@@ -25,8 +25,8 @@ from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe import explored, runs, second_layer, stages
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
-from tutelage.papers.cluster_moe.explored import WEAK
 from tutelage.papers.cluster_moe.learned import RECOVERED, error_ratio, grown, tasks
+from tutelage.papers.cluster_moe.passages import WEAK
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import coefficients
 from tutelage.problem import Units
