@@ -21,6 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._files import deliver
 from tutelage.analysis.panels import Field, Panel, Series, Sheet
 from tutelage.present import labels
 from tutelage.present.theme import DASHES, FORMATS, INK, PALETTE, QUIET, RC
@@ -63,13 +64,16 @@ def save(sheet: Sheet, path: str | Path) -> Path:
         raise BadInput(
             f"Cannot draw into {path.name!r}: the suffix {path.suffix!r} is not one of {', '.join(FORMATS)}; try .png."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure = draw(sheet)
-    with matplotlib.rc_context(RC):
-        # No date inside, so that equal data give equal files.
-        date = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}[path.suffix.lower()]
-        figure.savefig(path, metadata=date)
+    write(draw(sheet), path)
     return path
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a picture, whole or not at all, and without a date inside, so that equal data give equal files."""
+    suffix = path.suffix.lower()
+    date = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}[suffix]
+    with matplotlib.rc_context(RC):
+        deliver(path, lambda part: figure.savefig(part, format=suffix[1:], metadata=date), parents=True)
 
 
 def _size(sheet: Sheet, rows: int, columns: int) -> tuple[float, float]:

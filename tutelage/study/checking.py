@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+from tutelage._files import check_folder
 from tutelage.papers.paper import Paper
 from tutelage.store.fetching import write_claims
 from tutelage.trajectory.findings import Table
@@ -13,6 +14,8 @@ def claims_of(paper: Paper, run: Run, progress: Callable[[str, int, int], None] 
     """The checked claims; beside a stored run they are kept."""
     if run.claims is not None:
         return run.claims
+    if run.entry is not None:
+        check_folder(run.entry.folder)  # claims that cannot be kept are not checked: it takes minutes
     settings = paper.configure(json.loads(run.dataset.attrs["paper_settings"]))
     table = paper.check(settings, seeds=run.dataset.sizes["seed"], progress=progress)
     if run.entry is not None:

@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
+from tutelage._files import deliver
 from tutelage._version import __version__
 from tutelage.trajectory.observables import Observable
 
@@ -106,12 +107,9 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
 
 
 def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
-    """Write one NetCDF file; the groups of a DataTree are groups of it."""
+    """Write one NetCDF file, whole or not at all; the groups of a DataTree are groups of it."""
     content = packed(data)
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
+    deliver(path, lambda part: part.write_bytes(content))
 
 
 @overload

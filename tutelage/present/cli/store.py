@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tutelage._errors import BadInput
-from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console, print_json, tell, writable
+from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console, named, print_json, tell, writable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,8 @@ def runs(
                      "repeated."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw the losses of all of them together.")
+        Path | None, typer.Option("--figure", parser=named, metavar="FILE.png",
+                                   help="Draw the losses of all of them together.")
     ] = None,
     folder: StoreFolder = None,
     as_json: Json = False,
@@ -49,7 +50,7 @@ def runs(
         _draw_together(found, figure)
     if as_json:
         # A line per run: the records are plain, and quicker without indentation.
-        typer.echo("[" + ",\n ".join(json.dumps(entry.record(), ensure_ascii=False) for entry in found) + "]")
+        typer.echo("[" + ",\n ".join(json.dumps(entry.record()) for entry in found) + "]")
     elif found:
         listing(found, [re.findall(r"\w+", text)[0] for text in where or ()])
     elif paper or where:
@@ -100,7 +101,8 @@ def export(
     run: RunName,
     to: Annotated[Literal["csv", "parquet", "netcdf"], typer.Option("--to", help="The format.")] = "csv",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write; default: the run's id, in this folder.")
+        Path | None,
+        typer.Option(parser=named, metavar="FILE", help="Where to write; default: the run's id, in this folder."),
     ] = None,
     folder: StoreFolder = None,
 ) -> None:
