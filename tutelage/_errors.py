@@ -4,6 +4,7 @@ import difflib
 import enum
 import math
 from collections.abc import Iterable
+from typing import Any
 
 
 class BadInput(ValueError):
@@ -63,3 +64,26 @@ def positive(name: str, value: float) -> None:
     """Refuse what is not a finite number above 0."""
     if not (value > 0 and math.isfinite(value)):
         raise BadInput(f"{name} is {value}, but a finite number above 0 was expected.")
+
+
+def shown(value: Any) -> str:
+    """A value as it is written in a sentence: in one line, and a long one cut.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage._errors import shown
+    >>> shown("a"), shown(np.eye(2)), shown(range(10**9)), shown([0] * 10**6)
+    ("'a'", 'array([[1., 0.], [0., 1.]])', 'range(0, 1000000000)', '<list of 1000000>')
+
+    ```
+    """
+    try:
+        if isinstance(value, (list, tuple, dict, set, str, bytes)) and len(value) > MANY:
+            return f"<{type(value).__name__} of {len(value)}>"  # its text might fill the memory
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever an object of the user's own does when it is asked
+        text = f"<{type(value).__name__}>"
+    return text if len(text) < LONG else f"{text[: LONG - 3]}..."
+
+
+LONG, MANY = 80, 1000

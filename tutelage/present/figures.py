@@ -21,9 +21,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput
-from tutelage._files import deliver
 from tutelage.analysis.panels import Field, Panel, Series, Sheet
 from tutelage.present import labels
+from tutelage.present.pictures import write
 from tutelage.present.theme import DASHES, FORMATS, INK, PALETTE, QUIET, RC
 
 SIZES = {"*": 2.2, "X": 1.6, "x": 1.3, "+": 1.5, "P": 1.5, "^": 1.2, "v": 1.2, ".": 1.0}  # markers of equal weight
@@ -66,14 +66,6 @@ def save(sheet: Sheet, path: str | Path) -> Path:
         )
     write(draw(sheet), path)
     return path
-
-
-def write(figure: Figure, path: Path) -> None:
-    """Write a picture, whole or not at all, and without a date inside, so that equal data give equal files."""
-    suffix = path.suffix.lower()
-    date = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}[suffix]
-    with matplotlib.rc_context(RC):
-        deliver(path, lambda part: figure.savefig(part, format=suffix[1:], metadata=date), parents=True)
 
 
 def _size(sheet: Sheet, rows: int, columns: int) -> tuple[float, float]:

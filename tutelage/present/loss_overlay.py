@@ -17,8 +17,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from tutelage._plain import some
-from tutelage.present.figures import write
 from tutelage.present.listing import choices, varied
+from tutelage.present.pictures import write
 from tutelage.present.theme import PALETTE, RC
 from tutelage.store.store import Entry
 

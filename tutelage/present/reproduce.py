@@ -26,6 +26,7 @@ from tutelage.present.progress import Reporter, Within
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
 from tutelage.store.store import Store
+from tutelage.trajectory.asked import seed_list
 from tutelage.trajectory.dataset import save
 
 _DRAWING = threading.Lock()  # the settings of matplotlib are global
@@ -63,7 +64,7 @@ def reproduce(
 
     A figure or claim that crashes is recorded in the report and does not stop the others.
     """
-    wanted = plan(targets)
+    wanted, seeds = plan(targets), len(seed_list(seeds))
     folder, place = Path(out), store if isinstance(store, Store) else Store(store)
     for each in (folder, place.root):
         check_folder(each)

@@ -73,7 +73,7 @@ def opened(stream: TextIO) -> tuple[TextIO, Sink]:
     buffer: Any = stream.buffer
     sink = Sink(getattr(buffer, "raw", buffer), stream.encoding)
     text = io.TextIOWrapper(
-        io.BufferedWriter(sink), "utf-8", "surrogateescape", line_buffering=stream.line_buffering  # type: ignore[attr-defined]
+        io.BufferedWriter(sink), "utf-8", "surrogateescape", line_buffering=bool(stream.line_buffering)
     )  # fmt: skip
     return text, sink
 
