@@ -2,7 +2,6 @@
 
 import difflib
 import enum
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -57,13 +56,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return BadInput(f"Unknown {kind} {name!r}: {hint}Known are {', '.join(known)}.")
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse what is not a finite number above 0."""
-    if not (value > 0 and math.isfinite(value)):
-        raise BadInput(f"{name} is {value}, but a finite number above 0 was expected.")
+    return BadInput(f"Unknown {kind} {shown(name)}: {hint}Known are {', '.join(known)}.")
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,8 @@ if sys.platform != "win32":
 SHARE = 0.8  # of the memory: the rest is for compiled programs and for whoever else is there
 STEPS = 10**13
 """The most updates of a run: at one microsecond each they take four months."""
+SHORTEST, LONGEST = 1e-290, 1e300
+"""Ends of a flow: beyond them times of records, or of a step, are zero or infinite."""
 CELLS, CELL = 10**6, 10_000
 """The most cells of a sweep, whose names alone take hours to find, and the bytes that are kept of each."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from numpy.typing import ArrayLike
 
+from tutelage._checks import flag, function, instance
 from tutelage._progress import tell
 from tutelage.analysis.certificates import certify as certified
 from tutelage.dynamics.base import AbstractDynamics
@@ -23,7 +24,7 @@ from tutelage.problem.problem import AbstractProblem, Problem, Start
 from tutelage.problem.routers import Router
 from tutelage.problem.units import Experts
 from tutelage.store.store import Store, current_store
-from tutelage.trajectory.asked import Asked, Stage, seed_list
+from tutelage.trajectory.asked import Asked, Stage, plan_of, seed_list
 from tutelage.trajectory.findings import Certificate
 from tutelage.trajectory.result import Run
 from tutelage.trajectory.running import perform
@@ -73,8 +74,8 @@ def run(
 
     ```
     """
-    plan = dynamics if isinstance(dynamics, AbstractDynamics) else tuple(dynamics)
-    asked = Asked(problem, plan, seed_list(seeds), recorded(record), stop or Stop(), start)
+    ends = Stop() if stop is None else stop
+    asked = Asked(problem, plan_of(dynamics), seed_list(seeds), recorded(record), ends, start)
     return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
 
 
@@ -103,7 +104,8 @@ def go_on(
 
     ```
     """
-    begin = stage.enter(run.handover) if stage.enter else run.handover
+    instance("go_on: run", run, Run, "a run, such as tt.run gives,")
+    begin = instance("go_on: stage", stage, Stage, "a tt.Stage").entered(run.handover)
     asked = Asked(
         begin.problem, stage.dynamics, begin.seeds, stage.record or Record(), stage.stop or Stop(), begin.start
     )
@@ -123,7 +125,9 @@ def ask(
     certifier: Callable[[Run], Certificate] | None = None,
 ) -> Run:
     """The run that was asked for: computed or, with a store, fetched from it (see `store.fetching.fetch`)."""
-    if certify and isinstance(asked.plan, AbstractDynamics):
+    if progress is not None:
+        function("progress", progress, "(label, done, total)")
+    if flag("certify", certify) and isinstance(asked.plan, AbstractDynamics):
         # With the weights, so that it need not be run again to be checked.
         asked = dataclasses.replace(asked, record=dataclasses.replace(asked.record, weights=True))
 
@@ -292,6 +296,7 @@ def spherical(
 
     ```
     """
+    instance("spherical: problem", problem, Clustered, "a tt.Clustered")
     return run(
         problem if experts is None else problem.taught_to(experts),
         Spherical(samples, step, theta, router, weighted, loss, batch, precision, phase),

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import instance, real, table, whole
 from tutelage._errors import BadInput
 from tutelage._types import Numbers
 from tutelage.oracle.base import AbstractOracle
@@ -102,10 +103,8 @@ def prune(
 
     ```
     """
-    if order not in (1, 2):
-        raise BadInput(f"prune: order is {order!r}, but 1 (single units) or 2 (pairs too) was expected.")
-    if not tolerance >= 0:
-        raise BadInput(f"prune: tolerance is {tolerance!r}, but a number from 0 up was expected.")
+    order = whole("prune: order", order, least=1, most=2)  # single units, or pairs too
+    tolerance = real("prune: tolerance", tolerance, least=0)
     form = quadratic(gram, second, target)
     left, change = np.ones(len(form.own), bool), form.changes.copy()
     steps: list[tuple[int, ...]] = []
@@ -142,7 +141,8 @@ def _pair(own: Numbers, change: Numbers, left: NDArray[np.bool_]) -> tuple[tuple
 
 def quadratic(gram: Gram, second: ArrayLike | None = None, target: ArrayLike | None = None) -> Quadratic:
     """The risk as a sum over kept units, from the inner products of units and their output weights."""
-    own, cross, teachers = (np.asarray(part, float) for part in gram)
+    instance("prune: gram", gram, Gram, "a Gram, such as gram_of gives,")
+    own, cross, teachers = (table("prune: a part of gram", part, "a matrix of numbers", axes=(2,)) for part in gram)
     out = _outgoing("second", second, len(own))
     wanted = _outgoing("target", target, len(teachers))
     if cross.shape != (len(own), len(teachers)) or out.shape[1] != wanted.shape[1]:
@@ -156,7 +156,8 @@ def quadratic(gram: Gram, second: ArrayLike | None = None, target: ArrayLike | N
 
 
 def _outgoing(name: str, given: ArrayLike | None, units: int) -> Numbers:
-    values = np.ones((units, 1)) if given is None else np.asarray(given, float)
+    wanted = f"output weights of {units} units"
+    values = np.ones((units, 1)) if given is None else table(f"prune: {name}", given, wanted, axes=(1, 2))
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != units:
         raise BadInput(f"prune: {name} has shape {values.shape}, but output weights of {units} units were expected.")
@@ -211,6 +212,7 @@ def prune_run(
 
     ```
     """
+    instance("prune_run: run", run, Run, "a run, such as tt.run gives,")
     seeds = [int(number) for number in run.dataset["seed"].values]
     if seed is not None and seed not in seeds:
         raise BadInput(f"prune_run: there is no seed {seed} in this run; it has {', '.join(map(str, seeds))}.")
@@ -221,8 +223,7 @@ def prune_run(
 
 def _seen(run: Run, which: int, at: float | None) -> tuple[Gram, ArrayLike, ArrayLike]:
     """Inner products and output weights of a seed at the nearest recorded time, or where it stopped."""
-    if at is not None and not at >= 0:
-        raise BadInput(f"prune_run: at is {at!r}, but a time from 0 up was expected.")
+    at = None if at is None else real("prune_run: at", at, least=0)
     oracle = jax.tree.map(lambda leaf: leaf[which], run.oracle) if run.batched else run.oracle
     data = run.dataset
     if at is None or at >= data["stop_time"].values[which]:

@@ -157,6 +157,11 @@ class AbstractDynamics(abc.ABC):
         `start`: a `Start` (teacher, and students with a leading seed axis) in place of the problem's own.
         """
 
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        """The bytes that a run takes at least, by what to do to need fewer (see `dynamics.room`)."""
+        del problem, seeds
+        return {}
+
     @abc.abstractmethod
     def stops(self, record: "Record") -> NDArray[np.float64]:
         """When to record, on the step's clock; the last is the end."""

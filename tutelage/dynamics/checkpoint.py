@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._checks import function, real
+from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
 from tutelage._files import replaced
 from tutelage._interrupt import stop_asked
@@ -73,9 +75,11 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, *, every: float = 2.0, log: Callable[[str], None] | None = None):
-        self.path, self.every = Path(path), every
-        self._log = log or (lambda line: None)
-        self._due = time.monotonic() + every
+        self.path, self.every = path_at("checkpoint", path), real("checkpoint: every", every, least=0)
+        if self.path.is_dir():
+            raise BadInput(f"checkpoint is {str(path)!r}, which is a folder, but a file was expected.")
+        self._log = (lambda line: None) if log is None else function("checkpoint: log", log, "a line of text")
+        self._due = time.monotonic() + self.every
         self._written = self._failed = False
 
     def resume(self, kept: Kept) -> bool:

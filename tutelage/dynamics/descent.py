@@ -11,13 +11,18 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput, positive
+from tutelage._checks import function, instance, put, real, several, whole
+from tutelage._errors import BadInput
+from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.own import numbers_of
 from tutelage.dynamics.record import Record
-from tutelage.dynamics.staging import Data, samples_of, staged
+from tutelage.dynamics.room import of_data, of_network
+from tutelage.dynamics.staging import Data, given_data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import scaled
 
@@ -44,12 +49,18 @@ class Truncation:
     ends: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.caps) != len(self.ends) + 1 or not all(cap > 0 for cap in self.caps):
+        caps = several("Truncation: caps", self.caps, object, "a tuple of caps")
+        ends = several("Truncation: ends", self.ends, object, "a tuple of numbers of updates")
+        put(
+            self, caps=tuple(cap if cap == np.inf else real("Truncation: a cap", cap, above=0) for cap in caps),
+            ends=tuple(whole("Truncation: an end", end, least=1, most=STEPS) for end in ends),
+        )  # fmt: skip
+        if len(self.caps) != len(self.ends) + 1:
             raise BadInput(
                 f"Truncation: caps is {self.caps} and ends {self.ends}, but a cap above 0 for each stage and an "
                 "end for each but the last were expected."
             )
-        if list(self.ends) != sorted(set(self.ends)) or any(end < 1 for end in self.ends):
+        if list(self.ends) != sorted(set(self.ends)):
             raise BadInput(f"Truncation: ends is {self.ends}, but rising numbers of updates from 1 up were expected.")
 
     def cap(self, clock: Float[Array, ""] | float) -> Float[Array, ""]:
@@ -90,8 +101,19 @@ class Descent(AbstractDynamics):
     rates: Mapping[str, float | ArrayLike] | None = None
 
     def __post_init__(self) -> None:
-        positive("step", self.step)
-        positive("steps", self.steps)
+        put(
+            self, step=real("step", self.step, above=0), steps=whole("steps", self.steps, least=1, most=STEPS),
+            data=given_data(self.data),
+        )  # fmt: skip
+        rates_given(self.rates)
+        if self.schedule is not None:
+            function("schedule", self.schedule, "the number of the update")
+        if self.truncation is not None:
+            instance("truncation", self.truncation, Truncation, "a tt.Truncation")
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Problem, self.name)
+        return of_network(problem, seeds, full=self.data is not None) | of_data(problem, seeds, self.data)
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
@@ -146,7 +168,7 @@ class DescentStep(AbstractStep):
 
 def step_size(size: Float[Array, ""], schedule: Schedule | None, clock: Float[Array, ""]) -> Float[Array, ""]:
     """The step size of the update that begins at `clock`."""
-    return size if schedule is None else size * schedule(clock)
+    return size if schedule is None else size * numbers_of("The schedule", schedule, clock, one=True).astype(size.dtype)
 
 
 def ticked(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from tutelage._checks import flag, function, instance, put, real, several, text
 from tutelage.dynamics.snapshot import Snapshot
 
 
@@ -30,6 +31,11 @@ class Event:
     name: str
     when: Callable[[Snapshot], Float[Array, ""]]
     stop: bool = False
+
+    def __post_init__(self) -> None:
+        text("Event: name", self.name)
+        function("Event: when", self.when, "a Snapshot")
+        put(self, stop=flag("Event: stop", self.stop))
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,16 @@ class Crossings:
     dims: tuple[str, ...] = ()
     long_name: str = ""
 
+    def __post_init__(self) -> None:
+        text("Crossings: name", self.name)
+        function("Crossings: values", self.values, "a Snapshot")
+        put(self, dims=several("Crossings: dims", self.dims, str, "a tuple of names"))
+        instance("Crossings: long_name", self.long_name, str, "text")
+
 
 def below(level: float, name: str = "", *, stop: bool = False) -> Event:
     """The loss falls to `level`."""
+    level = real("below: level", level)
     return Event(name or f"loss_below_{level:g}", _LossBelow(level), stop)
 
 

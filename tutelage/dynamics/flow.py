@@ -12,15 +12,19 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import positive, unknown
+from tutelage._checks import one_of, put, real
+from tutelage._limits import LONGEST, SHORTEST
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared
 from tutelage.dynamics.batch import each_seed, one_factorisation
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import NUMBER, of_data, of_network
+from tutelage.dynamics.room import weights_of as weights_of_problem
 from tutelage.dynamics.stabilised import Stabilised
-from tutelage.dynamics.staging import Data, samples_of, staged
+from tutelage.dynamics.staging import Data, given_data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import chosen_parts, flatten, scaled, unflatten
 
@@ -78,11 +82,19 @@ class Flow(AbstractDynamics):
     rates: Mapping[str, float | ArrayLike] | None = None
 
     def __post_init__(self) -> None:
-        positive("until", self.until)
-        if self.solver not in SOLVERS:
-            raise unknown("solver", self.solver, SOLVERS)
+        put(self, until=real("until", self.until, least=SHORTEST, most=LONGEST), data=given_data(self.data))
+        one_of("solver", self.solver, SOLVERS)
+        rates_given(self.rates)
         if self.rtol is not None:
-            positive("rtol", self.rtol)
+            put(self, rtol=real("rtol", self.rtol, above=0))
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Problem, self.name)
+        room = of_network(problem, seeds, full=self.data is not None) | of_data(problem, seeds, self.data)
+        if self.solver == "stiff":  # the Jacobian, its factors, and what the Hessian is made of
+            weights = weights_of_problem(problem, full=self.data is not None)
+            room["take solver='stabilised', which needs no Hessian"] = 4 * NUMBER * float(seeds) * weights**2
+        return room
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)

@@ -11,12 +11,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput, positive
+from tutelage._checks import put, real, whole
+from tutelage._errors import BadInput
+from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
 from tutelage.dynamics.record import Record
-from tutelage.dynamics.staging import Data, samples_of, staged
+from tutelage.dynamics.room import of_data, of_network
+from tutelage.dynamics.staging import Data, given_data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import scaled
 
@@ -48,10 +52,17 @@ class HeavyBall(AbstractDynamics):
     rates: Mapping[str, float | ArrayLike] | None = None
 
     def __post_init__(self) -> None:
-        positive("step", self.step)
-        positive("steps", self.steps)
-        if not 0 <= self.momentum < 1:
+        put(
+            self, step=real("step", self.step, above=0), steps=whole("steps", self.steps, least=1, most=STEPS),
+            momentum=real("momentum", self.momentum, least=0), data=given_data(self.data),
+        )  # fmt: skip
+        rates_given(self.rates)
+        if not self.momentum < 1:
             raise BadInput(f"momentum is {self.momentum}, but a number from 0 to below 1 was expected.")
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Problem, self.name)
+        return of_network(problem, seeds, full=self.data is not None) | of_data(problem, seeds, self.data)
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)

@@ -16,6 +16,7 @@ from tutelage._errors import StopReason
 from tutelage.dynamics.base import AbstractStep, Moment
 from tutelage.dynamics.batch import each_seed
 from tutelage.dynamics.events import Crossings, End, Event, cross
+from tutelage.dynamics.own import numbers_of
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.trees import finite, square_norm
@@ -59,7 +60,12 @@ class Context(NamedTuple):
 
 
 def _event_values(events: tuple[Event, ...], view: Snapshot) -> Float[Array, " event"]:
-    return jnp.stack([jnp.asarray(event.when(view), float) for event in events]) if events else jnp.zeros(0)
+    values = [numbers_of(f"The event {event.name!r}", event.when, view, one=True).astype(float) for event in events]
+    return jnp.stack(values) if events else jnp.zeros(0)
+
+
+def _crossing_values(crossing: Crossings, view: Snapshot) -> Float[Array, "..."]:
+    return numbers_of(f"The crossing {crossing.name!r}", crossing.values, view).astype(float)
 
 
 def _ends(move: AbstractStep, crossings: tuple[Crossings, ...], context: Context, moment: Moment) -> list[End]:
@@ -67,7 +73,7 @@ def _ends(move: AbstractStep, crossings: tuple[Crossings, ...], context: Context
     velocity = move.velocity(context.oracle, moment)
     ends = []
     for crossing in crossings:
-        values = lambda w, c=crossing: jnp.asarray(c.values(context.view(w)), float)  # noqa: E731
+        values = lambda w, c=crossing: _crossing_values(c, context.view(w))  # noqa: E731
         if velocity is None:
             ends.append(End(moment.clock, values(moment.weights), None))
         else:
@@ -130,7 +136,7 @@ def _record(
 ) -> tuple[State, Row]:
     view = context.view(state.moment.weights)
     running = state.reason == StopReason.RUNNING
-    row = {name: jnp.asarray(fn(view)) for name, fn in observables}
+    row = {name: numbers_of(f"The observable {name!r}", fn, view) for name, fn in observables}
     lost, done, strained = _judged(limits, view)
     row["_reached"] = running & ~lost & (state.moment.clock >= limit)
     row["_time"] = state.moment.time
@@ -247,7 +253,7 @@ def crossed_by(
 
     def one(oracle: AbstractOracle, start: PyTree, moment: Moment, crossed: tuple[Array, ...]) -> tuple[Array, ...]:
         view = Context(oracle, fixed.teacher, start).view(moment.weights)
-        values = [jnp.asarray(crossing.values(view), float) for crossing in fixed.watched[1]]
+        values = [_crossing_values(crossing, view) for crossing in fixed.watched[1]]
         there = [jnp.where(value >= 0, moment.time, jnp.nan) for value in values]
         return tuple(jnp.where(t <= moment.time, t, now) for t, now in zip(crossed, there, strict=True))
 

@@ -16,11 +16,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import put, real, refused, table
 from tutelage._errors import BadInput
+from tutelage._limits import LONGEST, SHORTEST
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
 from tutelage.dynamics.neurons import begun
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import of_neurons
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered
@@ -132,12 +135,22 @@ class NeuronFlow(AbstractDynamics):
     times: ArrayLike = ()
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.until) and self.until > 0):
-            raise BadInput(f"neuron_flow: until is {self.until}, but a finite time above 0 was expected.")
-        if not 1e-13 <= self.rtol <= 1e-6:
-            raise BadInput(f"neuron_flow: rtol is {self.rtol}, but a number from 1e-13 to 1e-6 was expected.")
-        if np.any(np.diff(self.times, prepend=0.0, append=self.until) < 0):
+        put(
+            self, until=real("neuron_flow: until", self.until, least=SHORTEST, most=LONGEST),
+            rtol=real("neuron_flow: rtol", self.rtol, least=1e-13, most=1e-6),
+            threshold=real("neuron_flow: threshold", self.threshold, above=0),
+        )  # fmt: skip
+        if np.asarray(self.halt).dtype != bool:
+            raise refused("neuron_flow: halt", self.halt, "True or False, or one for each (expert, unit, row),")
+        pace = table("neuron_flow: pace", self.pace, "a number above 0, or one for each unit,", axes=(0, 1, 2))
+        if not np.all(pace > 0):
+            raise refused("neuron_flow: pace", self.pace, "a number above 0, or one for each unit,")
+        times = table("neuron_flow: times", self.times, "a list of times", axes=(1,))
+        if np.any(np.diff(times, prepend=0.0, append=self.until) < 0):
             raise BadInput(f"neuron_flow: times must ascend from 0 to until = {self.until:g}.")
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        return of_neurons(of_kind(problem, Clustered, self.name), seeds, 2 + np.size(self.times))
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Clustered, self.name)
@@ -154,7 +167,8 @@ class NeuronFlow(AbstractDynamics):
         weights = FlownNeurons(neurons.overlaps, neurons.units, neurons.served, size, crossed, flips, settled, notes)
         # Numbers go in as arrays, so that others do not compile again.
         threshold, rtol = jnp.asarray(float(self.threshold)), jnp.asarray(float(self.rtol))
-        halt, pace = np.broadcast_to(self.halt, size.shape[1:]), np.broadcast_to(self.pace, size.shape[1:-1])
+        halt = _spread("halt", self.halt, size.shape[1:])
+        pace = _spread("pace", self.pace, size.shape[1:-1])
         step = NeuronFlowStep(threshold, rtol, jnp.asarray(halt, bool), jnp.asarray(pace, float))
         keys = np.zeros(len(seeds), np.uint64)
         return Prepared(step, oracle, False, jnp.asarray(problem.frame), weights, keys, scored=False)
@@ -167,6 +181,15 @@ class NeuronFlow(AbstractDynamics):
 
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:
         return {"until": float(self.until), "rtol": self.rtol, "threshold": self.threshold}
+
+
+def _spread(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise BadInput(
+            f"neuron_flow: {name} has shape {np.shape(values)}, but one value or {shape} was expected."
+        ) from None
 
 
 class _Ways(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt64
 from numpy.typing import NDArray
 
+from tutelage._checks import put, real, table, whole
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
@@ -23,6 +24,7 @@ from tutelage.dynamics.neurons import Neurons, begun, in_basis, inside
 from tutelage.dynamics.online import chi
 from tutelage.dynamics.random import MAX_STEPS, keys_of, normal_rows, uniforms
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import of_neurons
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
 from tutelage.problem.clusters import Clustered
@@ -87,13 +89,23 @@ class NeuronSgd(AbstractDynamics):
     until: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.step) and self.step > 0 and self.samples >= 1):
-            raise BadInput(f"neuron_sgd: step is {self.step} and samples {self.samples}, but both must be above 0.")
+        levels = table("neuron_sgd: levels", self.levels, "a tuple of sizes of overlaps", axes=(1,))
+        until = table("neuron_sgd: until", self.until, "a tuple of rows of the frame", axes=(1,))
+        put(
+            self, step=real("neuron_sgd: step", self.step, above=0), levels=tuple(levels.tolist()),
+            samples=whole("neuron_sgd: samples", self.samples, least=1, most=MAX_STEPS - 1),
+            until=tuple(whole("neuron_sgd: a row in until", row) for row in until),
+        )  # fmt: skip
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        return of_neurons(of_kind(problem, Clustered, self.name), seeds, 1 + len(self.levels))
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Clustered, self.name)
         rows, inputs, teacher = in_basis(problem.frame), problem.inputs, problem.teacher
         levels, room = jnp.asarray(self.levels, float), inputs.dim - rows.shape[1]
+        if any(row >= len(rows) for row in self.until):
+            raise BadInput(f"neuron_sgd: until is {self.until}, but the frame has the rows 0 to {len(rows) - 1}.")
         weights = start.student if start is not None else None
         if not isinstance(weights, WalkedNeurons) or weights.hits.shape[1] != len(levels):
             weights = _walked(problem, begun(problem, seeds, start), levels, room)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import instance, refused, table
 from tutelage._errors import BadInput
 from tutelage.dynamics.staging import stacked
 from tutelage.problem.clusters import Clustered
@@ -59,11 +60,15 @@ def neurons_at(problem: Clustered, units: Units, overlaps: ArrayLike, served: Ar
     - `served`: how probable the clusters are among the samples of a neuron, for all or (expert, cluster); those of the
       problem if None.
     """
-    rows, count = jnp.asarray(overlaps, float), problem.inputs.count
+    instance("neurons_at: problem", problem, Clustered, "a tt.Clustered")
+    instance("neurons_at: units", units, Units, "tt.Units")
+    expected = "finite numbers (unit, row), (expert, unit, row) or (seed, expert, unit, row)"
+    rows, count = jnp.asarray(table("neurons_at: overlaps", overlaps, expected, axes=(2, 3, 4))), problem.inputs.count
     lead = (None,) * (4 - rows.ndim)
-    weights = np.asarray(problem.inputs.weights if served is None else served, float)
+    each = f"{count} numbers from 0 up, one for each cluster,"
+    weights = np.asarray(problem.inputs.weights) if served is None else table("served", served, each, axes=(1, 2, 3))
     if weights.shape[-1:] != (count,) or not np.all(weights >= 0):
-        raise BadInput(f"served is {served!r}, but {count} numbers from 0 up were expected, one for each cluster.")
+        raise refused("served", served, each)
     units, rows = jax.tree.map(lambda leaf: leaf[lead], (units, rows))
     sent = jnp.asarray(np.broadcast_to(weights, (*rows.shape[:2], count)))
     return Start(jnp.asarray(problem.frame), Neurons(rows, units, sent))

@@ -19,23 +19,26 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage._errors import BadInput, positive, unknown
+from tutelage._checks import function, one_of, put, real, whole
+from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
 from tutelage.dynamics.descent import Schedule, step_size, ticked
 from tutelage.dynamics.equivariance import Layers, check_lawful, vectors, widen, widened
-from tutelage.dynamics.random import MAX_STEPS, Key, keys_of, normals, uniforms
+from tutelage.dynamics.random import MAX_STEPS, PLACES, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import NUMBER, columns_of, of_network
 from tutelage.dynamics.staging import begun
 from tutelage.oracle.base import AbstractOracle, Population
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
-from tutelage.problem.networks import Rates, Weights, host_weights
+from tutelage.problem.networks import Rates, Weights, host_weights, rates_given
 from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
+TABLES = 2  # of what each unit sees and says, that are held of a batch at the same time
 # What the random numbers of one update are for.
 _INPUTS, _LABELS, _BELOW, _DIAGONAL = range(4)
 
@@ -86,27 +89,39 @@ class Sgd(AbstractDynamics):
     rates: Mapping[str, float | ArrayLike] | None = None
 
     def __post_init__(self) -> None:
-        positive("steps", self.steps)
-        if self.steps > MAX_STEPS:
-            raise BadInput(f"steps is {self.steps}, but there are random numbers for {MAX_STEPS} updates; use fewer.")
-        if isinstance(self.batch, bool) or not isinstance(self.batch, (int, np.integer)) or self.batch < 1:
-            raise BadInput(f"batch is {self.batch!r}, but a whole number of examples from 1 up was expected.")
-        if self.law not in ("exact", "direct"):
-            raise unknown("law", self.law, ["exact", "direct"])
-        if self.dtype not in ("float64", "float32"):
-            raise unknown("dtype", self.dtype, ["float64", "float32"])
+        put(
+            self, steps=whole("steps", self.steps, least=1, most=MAX_STEPS),  # there are random numbers for no more
+            batch=whole("batch", self.batch, least=1, most=PLACES),
+        )  # fmt: skip
+        one_of("law", self.law, ["exact", "direct"])
+        one_of("dtype", self.dtype, ["float64", "float32"])
+        rates_given(self.rates)
+        if self.schedule is not None:
+            function("schedule", self.schedule, "the number of the update")
         self._check_step()
 
     def _check_step(self) -> None:
         if self.optimiser is None:
             if self.step is None:
                 raise BadInput("sgd got neither a step nor an optimiser; pass one of them, such as step=0.1.")
-            positive("step", self.step)
+            put(self, step=real("step", self.step, above=0))
             return
         if self.step is not None or self.schedule is not None:
             raise BadInput("An optimiser has its own step and schedule; leave out step and schedule, or the optimiser.")
         if not (callable(getattr(self.optimiser, "init", None)) and callable(getattr(self.optimiser, "update", None))):
             raise BadInput(f"optimiser is {self.optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem, full = of_kind(problem, Problem, self.name), self.law == "direct"
+        columns, rows = columns_of(problem, full=full), problem.student.rows + problem.teacher.rows
+        if columns * self.batch > PLACES:
+            raise BadInput(
+                f"batch is {self.batch}, but with {columns} coordinates there are random numbers for examples up to "
+                f"{PLACES // columns}; use a smaller batch."
+            )
+        size = NUMBER if self.dtype == "float64" else NUMBER / 2
+        drawn = size * seeds * self.batch * (columns + TABLES * rows)
+        return of_network(problem, seeds, full=full) | {f"use a batch smaller than {self.batch}": drawn}
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Key = UInt64[Array, ""]
 
 MAX_STEPS = 2**30
+PLACES = 2**32  # of one purpose in one step
 _MANY = 2048  # words that are worth a loop of their own
 _STREAM = 2  # of a seed: 0 is for starting weights, 1 for data (problem.frame.stream)
 

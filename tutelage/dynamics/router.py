@@ -16,10 +16,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, UInt64
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import flag, instance, one_of, put, real, table, whole
 from tutelage._errors import BadInput
+from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
+from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.record import Record
+from tutelage.dynamics.room import COPIES, NUMBER, SEED
 from tutelage.dynamics.streams import Samples, Stream, stream, total
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
@@ -118,11 +122,14 @@ def route(
 
     ```
     """
-    chooser = _chooser(router, rao_blackwell)
+    instance("route: stream", stream, Stream, "a Stream, such as stream(problem, seed, phase) makes,")
+    instance("route: units", units, Units, "tt.Units")
+    chooser = _chooser(router, flag("route: rao_blackwell", rao_blackwell))
     clusters, dim = stream.problem.inputs.count, stream.problem.inputs.dim
     first = checked("route", units, first, dim)
     theta = _start(start, len(first), dim)
-    _check(samples, steps, balance)
+    samples, steps, step, balance = _checked(samples, steps, step, balance)
+    chunk, begin = whole("route: chunk", chunk, least=1), whole("route: begin", begin)
     wanted = _wanted(record, steps)
     counts, entropies, norms = [], [], []
     for number in range(steps + (steps in wanted)):
@@ -195,9 +202,10 @@ def _climb(
 def _start(start: ArrayLike | None, experts: int, dim: int) -> Theta:
     if start is None:
         return jnp.zeros((experts, dim))
-    if np.shape(start) != (experts, dim):
-        raise BadInput(f"route: start has shape {np.shape(start)}, but (experts, dim) = {experts, dim} was expected.")
-    return jnp.asarray(start, float)
+    rows = table("route: start", start, "a matrix (experts, dim)", axes=(2,))
+    if rows.shape != (experts, dim):
+        raise BadInput(f"route: start has shape {rows.shape}, but (experts, dim) = {experts, dim} was expected.")
+    return jnp.asarray(rows)
 
 
 def _chooser(router: Router | None, rao_blackwell: bool) -> Top1:
@@ -210,19 +218,20 @@ def _chooser(router: Router | None, rao_blackwell: bool) -> Top1:
     return Top1(jnp.asarray(router.noise, float))
 
 
-def _check(samples: int, steps: int, balance: float) -> None:
-    if samples < 1 or steps < 1:
-        raise BadInput(f"route: {steps} steps of {samples} samples were asked for, but both must be at least 1.")
-    if not (np.isfinite(balance) and balance >= 0):
-        raise BadInput(f"route: balance is {balance}, but a finite weight from 0 up was expected.")
+def _checked(samples: Any, steps: Any, step: Any, balance: Any) -> tuple[int, int, float, float]:
+    return (
+        whole("route: samples", samples, least=1, most=MAX_STEPS),
+        whole("route: steps", steps, least=1, most=STEPS),
+        real("route: step", step),
+        real("route: balance", balance, least=0),
+    )
 
 
 def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
     if record is None:
         return set(np.unique(np.linspace(0, steps - 1, RECORDS).astype(int)).tolist())
-    if any(not 0 <= number <= steps for number in record):
-        raise BadInput(f"route: record is {tuple(record)}, but steps from 0 to {steps} were expected.")
-    return {int(number) for number in record}
+    listed = table("route: record", record, f"a list of steps from 0 to {steps}", axes=(1,))
+    return {whole("route: a step in record", number, most=steps) for number in listed}
 
 
 class RoutedExperts(eqx.Module):
@@ -258,6 +267,23 @@ class RouterSteps(AbstractDynamics):
     phase: int = 2
     precision: Literal["float64", "float32"] = "float64"
 
+    def __post_init__(self) -> None:
+        samples, steps, step, balance = _checked(self.samples, self.steps, self.step, self.balance)
+        put(
+            self, samples=samples, steps=steps, step=step, balance=balance,
+            phase=whole("RouterSteps: phase", self.phase, least=1),
+            rao_blackwell=flag("RouterSteps: rao_blackwell", self.rao_blackwell),
+        )  # fmt: skip
+        one_of("precision", self.precision, ["float64", "float32"])
+        _chooser(self.router, self.rao_blackwell)
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Clustered, self.name)
+        student, dim = problem.student, problem.inputs.dim
+        units = student.count * student.width if student else 1
+        held = seeds * (SEED + COPIES * NUMBER * float(units) * dim) + 2 * NUMBER * float(CHUNK) * dim
+        return {"ask for fewer seeds, units or dimensions": held}
+
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Clustered, self.name)
         if start is None:
@@ -265,7 +291,6 @@ class RouterSteps(AbstractDynamics):
                 "RouterSteps: there are no experts to route to; make it a stage after one in which they learn."
             )
         chooser = _chooser(self.router, self.rao_blackwell)
-        _check(self.samples, self.steps, self.balance)
         experts = start.student
         shape = (len(seeds), experts.first.shape[1])
         weights = RoutedExperts(

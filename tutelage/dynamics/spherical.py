@@ -21,12 +21,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt64
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import flag, instance, one_of, put, real, table, whole
 from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared
 from tutelage.dynamics.blocks import BLOCK, Block, Rule, together
 from tutelage.dynamics.random import MAX_STEPS
-from tutelage.dynamics.record import Record
+from tutelage.dynamics.record import Record, few
+from tutelage.dynamics.room import COPIES, NUMBER, SEED
 from tutelage.dynamics.staging import stacked
 from tutelage.dynamics.streams import Samples, Stream, stream
 from tutelage.oracle.base import AbstractOracle
@@ -200,14 +202,32 @@ class Spherical(AbstractDynamics):
     phase: int = 1
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.step) and self.step > 0 and self.samples >= 1):
-            raise BadInput(f"spherical: step is {self.step} and samples {self.samples}, but both must be above 0.")
-        if self.samples > MAX_STEPS:
-            raise BadInput(f"samples is {self.samples}, but there are random numbers for 1 to {MAX_STEPS}; use fewer.")
+        put(
+            self, step=real("spherical: step", self.step, above=0),
+            samples=whole("spherical: samples", self.samples, least=1, most=MAX_STEPS),
+            batch=whole("spherical: batch", self.batch, least=1, most=BLOCK),
+            phase=whole("spherical: phase", self.phase, least=1), weighted=flag("spherical: weighted", self.weighted),
+        )  # fmt: skip
+        one_of("loss", self.loss, ["correlation", "squared"])
+        one_of("precision", self.precision, ["float64", "float32"])
+        if self.router is not None:
+            instance("spherical: router", self.router, Router, "a router such as tt.Top1()")
+        if self.theta is not None:
+            put(self, theta=table("spherical: theta", self.theta, "a matrix (experts, dim)", axes=(2, 3)))
         if self.loss == "squared" and self.weighted:
             raise BadInput(
                 "weighted gates are for the correlation; with the squared loss gates are part of the output."
             )
+
+    def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
+        problem = of_kind(problem, Clustered, self.name)
+        student, dim = problem.student, problem.inputs.dim
+        units = student.count * student.width if student else 1
+        samples = 2 * NUMBER * float(SEGMENT) * (dim + units)  # this segment, and the next
+        return {
+            "ask for fewer seeds or units": seeds * (SEED + COPIES * NUMBER * float(units) * dim),
+            "use fewer dimensions; NeuronSgd needs none": samples,
+        }
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Clustered, self.name)
@@ -236,7 +256,10 @@ class Spherical(AbstractDynamics):
 
     def stops(self, record: Record) -> NDArray[np.float64]:
         at = RECORDS if record.at is None else record.at
+        if isinstance(at, str):  # all segments: there is nothing between them
+            at = np.arange(0.0, self.samples, SEGMENT)
         if isinstance(at, int):
+            few(at)
             at = np.geomspace(SEGMENT, max(self.samples, 2 * SEGMENT), at)
         return on_segments(np.asarray(at, float), int(self.samples)).astype(float)
 

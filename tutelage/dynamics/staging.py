@@ -1,11 +1,14 @@
 """Where all seeds of a run begin, and the loss that they descend: on the population, or on samples."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput, positive
+from tutelage._checks import refused, table, whole
+from tutelage._errors import BadInput
 from tutelage.dynamics.base import AbstractStep, Prepared
 from tutelage.dynamics.random import keys_of
 from tutelage.oracle.base import AbstractOracle
@@ -16,6 +19,21 @@ from tutelage.problem.trees import Tree
 
 Data = int | tuple[ArrayLike, ArrayLike] | None
 """None for the exact population loss; a number of samples to draw for each seed; or arrays `(x, y)`."""
+
+
+def given_data(data: Any) -> Data:
+    """Data as they are kept, from NumPy or Python; what cannot be data is refused."""
+    if data is None:
+        return None
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        x = table("data: x", data[0], "a matrix of finite numbers (samples, dim)", axes=(2,))
+        y = table("data: y", data[1], "an array of finite numbers (samples, outputs)", axes=(1, 2))
+        if not len(x) or len(x) != len(y):
+            raise BadInput(f"data: x has {len(x)} rows and y {len(y)}, but one of each for every sample was expected.")
+        return x, y
+    if np.ndim(data) or isinstance(data, (str, bytes, dict)):
+        raise refused("data", data, "a number of samples or a pair of arrays (x, y)")
+    return whole("data", data, least=1)
 
 
 def staged(
@@ -42,11 +60,14 @@ def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tup
     if data is None:
         return population_oracle(problem, start.teacher), False
     if isinstance(data, int):
-        positive("data", data)
         return stacked([draw(problem, start.teacher, data, seed) for seed in seeds]), True
     x, y = (np.asarray(part, float) for part in data)
-    if x.ndim != 2 or x.shape[1] != problem.inputs.dim:
-        raise BadInput(f"data: x has shape {x.shape}, but (samples, {problem.inputs.dim}) was expected.")
+    wanted, columns = (problem.inputs.dim, problem.student.outputs), (x.shape[1], y.size // len(y))
+    if columns != wanted:
+        raise BadInput(
+            f"data: x has shape {x.shape} and y {y.shape}, but (samples, {wanted[0]}) and (samples, {wanted[1]}) were "
+            "expected."
+        )
     return empirical(problem, x, y), False
 
 

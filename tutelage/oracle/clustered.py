@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.shifted import shifted
 from tutelage.problem.atoms import along_last
@@ -71,6 +72,7 @@ class ClusterOracle(AbstractOracle):
     accuracy: str = eqx.field(static=True)
 
     def __init__(self, problem: Clustered):
+        instance("ClusterOracle: problem", problem, Clustered, "a tt.Clustered")
         frame, teacher, inputs = problem.frame, problem.teacher, problem.inputs
         self.accuracy = "exact"
         self.gram = jnp.asarray(frame @ frame.T)

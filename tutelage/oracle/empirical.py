@@ -47,10 +47,13 @@ class EmpiricalOracle(AbstractOracle):
 
     def __init__(self, *, student: Spec, x: ArrayLike, y: ArrayLike):
         self.student = activation(student)
-        self.x, self.y = jnp.asarray(x, float), jnp.asarray(y, float)
+        try:
+            self.x, self.y = jnp.asarray(x, float), jnp.asarray(y, float)
+        except (TypeError, ValueError):
+            raise BadInput("EmpiricalOracle: x or y could not be read as numbers; pass arrays of them.") from None
         if self.y.ndim == 1:
             self.y = self.y[:, None]
-        if self.x.ndim != 2 or self.y.ndim != 2 or len(self.x) != len(self.y):
+        if self.x.ndim != 2 or self.y.ndim != 2 or len(self.x) != len(self.y) or not len(self.x):
             raise BadInput(
                 f"EmpiricalOracle: x has shape {self.x.shape} and y {self.y.shape}, but (samples, dim) and "
                 "(samples, outputs) with equal numbers of samples were expected."

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.gated import GatedKernel, Units
 from tutelage.problem.hidden import GatedHidden
@@ -55,6 +56,9 @@ class MixtureOracle(AbstractOracle):
     accuracy: str = eqx.field(static=True)
 
     def __init__(self, student: GatedHidden, teacher: GatedHidden, target: Weights):
+        instance("MixtureOracle: target", target, Weights, "tt.Weights of the teacher")
+        for name, hidden in {"student": student, "teacher": teacher}.items():
+            instance(f"MixtureOracle: {name}", hidden, GatedHidden, "what `hidden` of a tt.Mixture is")
         self.student, self.teacher, self.target = student, teacher, target
         self.accuracy = "exact finite sums, to rounding of the largest term"
 

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
 from tutelage.oracle.kernels import kernel
@@ -48,6 +49,7 @@ class PopulationOracle(AbstractOracle):
     careful: bool = eqx.field(static=True)
 
     def __init__(self, *, student: Spec, teacher: Spec, target: Weights, careful: bool = True):
+        instance("PopulationOracle: target", target, Weights, "tt.Weights of the teacher")
         self.student, self.teacher = activation(student), activation(teacher)
         self.target, self.careful = target, careful
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermeval, hermevander
 from numpy.typing import ArrayLike
 
+from tutelage._checks import instance, real
 from tutelage._errors import BadInput
 from tutelage._types import Numbers
 from tutelage.oracle.clustered import ClusterOracle
@@ -224,7 +225,10 @@ def recommended_step(
 
     ```
     """
-    first = typical_start(problem) if start is None else start
+    instance("recommended_step: problem", problem, Clustered, "a tt.Clustered")
+    instance("recommended_step: units", units, Units, "tt.Units")
+    first = typical_start(problem) if start is None else real("recommended_step: start", start)
+    alignment, safety = real("recommended_step: alignment", alignment), real("recommended_step: safety", safety)
     if not (0 < first < alignment < 1 and safety > 0):
         raise BadInput(
             f"recommended_step: start is {first:g}, alignment {alignment:g} and safety {safety:g}, but "

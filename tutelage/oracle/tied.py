@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle, Population, assemble
 from tutelage.oracle.geometry import over, rows
 from tutelage.problem.hidden import AbstractHidden, PlainHidden, TiedHidden
@@ -31,6 +32,7 @@ class TiedOracle(AbstractOracle):
     accuracy: str = eqx.field(static=True)
 
     def __init__(self, plain: AbstractOracle):
+        instance("TiedOracle: plain", plain, AbstractOracle, "the oracle of a plain network")
         self.plain, self.accuracy = plain, plain.accuracy
 
     def loss(self, weights: Weights) -> Float[Array, ""]:

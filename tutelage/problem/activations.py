@@ -13,11 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from tutelage._checks import function, real, refused, table, whole
 from tutelage._errors import BadInput, unknown
 from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Smooth
 
 Function = Callable[[Array], Array]
 """Of one number, traced by JAX."""
+
+
+MOST_TERMS = 10_000
+"""Of a Hermite series: those of |z| fall as k^-5/4, and a thousand times as many would add no digit."""
 
 
 class HermiteCoefficients(NamedTuple):
@@ -65,6 +70,7 @@ class Activation(eqx.Module):
 
         ```
         """
+        count, scale = whole("count", count, least=1, most=MOST_TERMS), real("scale", scale)
         values, error = jnp.zeros(count), 0.0
         for atom in self.atoms:
             part = atom.scale_jet(jnp.asarray(float(scale)), count).value
@@ -92,6 +98,11 @@ def _differentiated(fn: Function, order: int) -> Function:
     return lambda z: jax.jvp(lower, (z,), (jnp.ones_like(z),))[1]
 
 
+HIGHEST_ORDER = 30
+"""Of a Hermite polynomial. Sums of its coefficients cancel: kernels are right to 2e-10 at order 30, to 3e-7 at 40, and
+have no digit left at 60."""
+
+
 def hermite(order: int) -> Activation:
     """The Hermite polynomial `He_k` (the probabilists' one, leading coefficient 1).
 
@@ -102,8 +113,7 @@ def hermite(order: int) -> Activation:
 
     ```
     """
-    if order < 0:
-        raise BadInput(f"A Hermite polynomial of order {order} was asked for; the order must be 0, 1, 2, ...")
+    order = whole("The order of a Hermite polynomial", order, most=HIGHEST_ORDER)
     values = np.polynomial.hermite_e.herme2poly([0.0] * order + [1.0])
     return polynomial(values.tolist(), name=f"he{order}")
 
@@ -118,10 +128,11 @@ def polynomial(coefficients: Sequence[float], name: str = "polynomial") -> Activ
 
     ```
     """
-    values = tuple(float(c) for c in coefficients)
-    if not values or not all(map(math.isfinite, values)):
-        raise BadInput(f"A polynomial got the coefficients {values}; pass one or more finite numbers, constant first.")
-    return Activation(name=name, atoms=(Polynomial(values),))
+    expected = "one or more finite numbers, constant first,"
+    values = table("The list of a polynomial's coefficients", coefficients, expected, axes=(1,)).tolist()
+    if not values:
+        raise refused("The list of a polynomial's coefficients", coefficients, expected)
+    return Activation(name=name, atoms=(Polynomial(tuple(values)),))
 
 
 def leaky_relu(slope: float) -> Activation:
@@ -134,6 +145,7 @@ def leaky_relu(slope: float) -> Activation:
 
     ```
     """
+    slope = real("leaky_relu: slope", slope)
     return Activation(f"leaky_relu({slope})", (PiecewiseLinear((1 + slope) / 2, (1 - slope) / 2),), (0.0,))
 
 
@@ -152,8 +164,8 @@ def from_callable(fn: Function, name: str | None = None, kinks: Sequence[float] 
 
     ```
     """
-    name = str(name or getattr(fn, "__name__", "callable"))
-    kinks = tuple(sorted(float(k) for k in kinks))
+    name = str(name or getattr(function("An activation", fn, "one number"), "__name__", "callable"))
+    kinks = tuple(sorted(table(f"kinks of {name!r}", kinks, "a list of finite numbers", axes=(1,)).tolist()))
     scalar = _as_scalar_function(fn, name)
     _refuse_jumps(scalar, name, kinks)
     jumps = {k: _one_sided(jax.grad(scalar), k, +1) - _one_sided(jax.grad(scalar), k, -1) for k in kinks}
@@ -278,11 +290,11 @@ def activation(spec: Spec) -> Activation:
     if callable(spec):
         return from_callable(spec)
     if not isinstance(spec, str):
-        raise BadInput(f"{spec!r} is not an activation; pass a name, an Activation or a function of one number.")
+        raise refused("An activation", spec, "a name, an Activation or a function of one number")
     if spec in _NAMED:
         return _NAMED[spec]
     if spec == "softplus":
         return from_callable(jax.nn.softplus, name="softplus")
-    if re.fullmatch(r"he\d+", spec):
+    if re.fullmatch(r"he\d{1,99}", spec):
         return hermite(int(spec[2:]))
     raise unknown("activation", spec, [*_NAMED, "softplus", *_HERMITE_NAMES])

@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import flag, instance, mapping, real, refused, several, table, whole
 from tutelage._errors import BadInput
+from tutelage.problem.activations import HIGHEST_ORDER
 from tutelage.problem.hermite import normalised, tabulated
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.problem import AbstractProblem
@@ -16,6 +18,7 @@ from tutelage.problem.units import Experts
 
 Matrix = NDArray[np.float64]
 Orders = Mapping[int, float]
+MOST_CLUSTERS = 1000  # with a task each, they have a Gram matrix and a kernel of each pair
 
 
 class Clusters(eqx.Module):
@@ -39,12 +42,12 @@ class Clusters(eqx.Module):
     def __init__(self, dim: int, means: ArrayLike, radius: float, weights: ArrayLike | None = None):
         self.dim = Gaussian(dim).dim
         self.means = _unit_rows("Clusters: means", means, self.dim)
-        if not (np.isfinite(radius) and radius >= 0):
-            raise BadInput(f"Clusters: radius is {radius}, but a finite number from 0 up was expected.")
-        self.radius = float(radius)
+        self.radius = real("Clusters: radius", radius, least=0)
         count = len(self.means)
-        self.weights = np.full(count, 1 / count) if weights is None else np.asarray(weights, float)
-        if self.weights.shape != (count,) or not np.all((self.weights > 0) & np.isfinite(self.weights)):
+        wanted = f"{count} positive numbers"
+        given = None if weights is None else table("Clusters: weights", weights, wanted, axes=(1,))
+        self.weights = np.full(count, 1 / count) if given is None else given
+        if self.weights.shape != (count,) or not np.all(self.weights > 0):
             raise BadInput(f"Clusters: weights are {self.weights.tolist()}; {count} positive numbers were expected.")
         self.weights = self.weights / self.weights.sum()
 
@@ -84,14 +87,18 @@ class Tasks(eqx.Module):
         *,
         monic: bool = False,
     ):
+        one = "{order: coefficient}, such as {4: 1.0},"
+        local = several("Tasks: local", local, Mapping, f"one {one} for each cluster")
+        mapping("Tasks: shared", shared, one)
         count = len(local)
         if not count:
             raise BadInput("Tasks: there are no local tasks, but one for each cluster was expected.")
-        size = 1 + max(_whole(order) for orders in (*local, shared) for order in (0, *orders))
+        size = 1 + max(_order(order) for orders in (*local, shared) for order in (0, *orders))
+        monic = flag("Tasks: monic", monic)
         self.local = np.stack([_dense(orders, size, monic) for orders in local])
         self.shared = _dense(shared, size, monic)
-        self.interference = np.asarray(interference, float)
-        if self.interference.shape != (count,) or not np.all(np.isfinite(self.interference)):
+        self.interference = table("Tasks: interference", interference, f"{count} finite numbers", axes=(1,))
+        if len(self.interference) != count:
             raise BadInput(f"Tasks: interference is {interference!r}, but {count} finite numbers were expected.")
         self.directions = np.eye(count + 1) if directions is None else _unit_rows("Tasks: directions", directions)
         if len(self.directions) != count + 1:
@@ -130,13 +137,16 @@ class Clustered(eqx.Module, AbstractProblem):
     student: Experts | None = eqx.field(static=True)
 
     def __init__(self, inputs: Clusters, teacher: Tasks, noise: float = 0.0, student: Experts | None = None):
+        instance("Clustered: inputs", inputs, Clusters, "tt.Clusters")
+        instance("Clustered: teacher", teacher, Tasks, "tt.Tasks")
+        if student is not None:
+            instance("Clustered: student", student, Experts, "tt.Experts")
         if inputs.count != len(teacher.local):
             raise BadInput(f"Clustered: {inputs.count} clusters but {len(teacher.local)} local tasks; give one each.")
         if teacher.directions.shape[1] > inputs.dim:
             raise BadInput(f"Clustered: dim is {inputs.dim}, directions have {teacher.directions.shape[1]} entries.")
-        if not (noise >= 0 and np.isfinite(noise)):
-            raise BadInput(f"Clustered: noise is {noise}, but a finite standard deviation from 0 up was expected.")
-        self.inputs, self.teacher, self.noise, self.student = inputs, teacher, float(noise), student
+        self.inputs, self.teacher, self.student = inputs, teacher, student
+        self.noise = real("Clustered: noise", noise, least=0)
 
     def taught_to(self, student: Experts) -> "Clustered":
         """The same with experts that learn it."""
@@ -156,12 +166,13 @@ class Clustered(eqx.Module, AbstractProblem):
 
 def antipodal(dim: int, radius: float, *, tasks: int = 3) -> Clusters:
     """Two clusters around `v` and `-v`, on the axis after those of the `tasks`."""
-    row = np.eye(tasks + 1)[-1]
+    row = np.eye(whole("antipodal: tasks", tasks, most=MOST_CLUSTERS) + 1)[-1]
     return Clusters(dim, np.stack([row, -row]), radius)
 
 
 def orthogonal(dim: int, radius: float, count: int, weights: Sequence[float] | None = None) -> Clusters:
     """`count` clusters with orthogonal means, on the axes after those of their `count + 1` tasks."""
+    count = whole("orthogonal: count", count, least=1, most=MOST_CLUSTERS)
     return Clusters(dim, np.eye(2 * count + 1)[count + 1 :], radius, weights)
 
 
@@ -178,28 +189,20 @@ def _chosen(seen: Float[Array, "sample task order"], cluster: Int[Array, " sampl
 def _dense(orders: Orders, size: int, monic: bool) -> Matrix:
     row = np.zeros(size)
     for order, value in orders.items():
-        if not np.isfinite(value):
-            raise BadInput(f"Tasks: order {order} has the coefficient {value}, but a finite number was expected.")
-        row[_whole(order)] = value
+        row[_order(order)] = real(f"Tasks: the coefficient of order {order}", value)
     return row * normalised(size) if monic else row
 
 
-def _whole(order: object) -> int:
-    if not isinstance(order, int | np.integer) or order < 0:
-        raise BadInput(f"Tasks: {order!r} is no order of a polynomial; write for example {{4: 1.0}} for h_4.")
-    return int(order)
+def _order(order: object) -> int:
+    return whole("Tasks: an order", order, most=HIGHEST_ORDER)
 
 
 def _unit_rows(what: str, given: ArrayLike, columns: int | None = None) -> Matrix:
-    try:
-        rows = np.atleast_2d(np.asarray(given, float))
-    except ValueError:
-        raise BadInput(f"{what} must be rows of numbers, all of one length, but got {given!r}.") from None
+    expected = "one row of finite numbers for each, none of them zero,"
+    rows = np.atleast_2d(table(what, given, expected, axes=(1, 2)))
     norms = np.linalg.norm(rows, axis=1)
-    if rows.ndim != 2 or not np.all(np.isfinite(rows)) or np.any(norms == 0):
-        raise BadInput(
-            f"{what} must be rows of finite numbers, none of them zero, but got {np.asarray(given).tolist()}."
-        )
+    if not rows.size or np.any(norms == 0):
+        raise refused(what, given, expected)
     if columns is not None and rows.shape[1] > columns:
         raise BadInput(f"{what} have {rows.shape[1]} entries but dim is {columns}; pass at most dim entries.")
     return np.asarray(rows / norms[:, None])

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import chdtr, chdtri, ndtr
 
-from tutelage._errors import BadInput, unknown
+from tutelage._checks import one_of, put, real, table, whole
+from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, orthonormalise
 
 Mean = tuple[tuple[float, ...], ...]
+"""Rows, as tuples, so that laws can be compared; matrices are taken too."""
 
 
 class AbstractRows(abc.ABC):
@@ -39,7 +41,16 @@ class GaussianRows(AbstractRows):
     std: float
     mean: Mean = ()
 
+    def __post_init__(self) -> None:
+        mean = _given_rows("GaussianRows: mean", self.mean) if np.size(self.mean) else ()
+        put(self, std=real("GaussianRows: std", self.std, least=0), mean=mean)
+
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        if len(self.mean) not in (0, 1, len(gaussian)):
+            raise BadInput(
+                f"GaussianRows: mean has {len(self.mean)} rows, but one for all of the {len(gaussian)} units or one "
+                "for each was expected."
+            )
         return self.std * gaussian + (mean if len(self.mean) else 0.0)
 
 
@@ -48,6 +59,9 @@ class SphereRows(AbstractRows):
     """Independent uniform directions of a given norm."""
 
     norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        put(self, norm=real("SphereRows: norm", self.norm, above=0))
 
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         return np.asarray(self.norm * gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True))
@@ -58,6 +72,9 @@ class OrthonormalRows(AbstractRows):
     """Uniformly random mutually orthogonal directions of a given norm; there can be at most `dim` of them."""
 
     norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        put(self, norm=real("OrthonormalRows: norm", self.norm, above=0))
 
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         if gaussian.shape[0] > gaussian.shape[1]:
@@ -99,14 +116,30 @@ class WeakRecoveryRows(AbstractRows):
     counts: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        given = self.angle if isinstance(self.angle, (tuple, list)) and len(self.angle) == 2 else None
+        angles = [real("WeakRecoveryRows: angle", each) for each in given or [self.angle]]
+        put(
+            self, std=real("WeakRecoveryRows: std", self.std, above=0), angle=tuple(angles) if given else angles[0],
+            toward=_given_rows("WeakRecoveryRows: toward", self.toward),
+            zeta=real("WeakRecoveryRows: zeta", self.zeta),
+        )  # fmt: skip
+        if np.linalg.matrix_rank(np.asarray(self.toward)) < len(self.toward):
+            raise BadInput("WeakRecoveryRows: the targets in toward are linearly dependent; leave out those too many.")
+        self._check()
+
+    def _check(self) -> None:
         low, high = self._angles
         if not 0 <= low <= high < math.pi / 2:
             raise BadInput(f"WeakRecoveryRows: angle is {self.angle}, but angles from 0 to below pi/2 were expected.")
         if not 0 <= self.zeta < math.pi / 2:
             raise BadInput(f"WeakRecoveryRows: zeta is {self.zeta}, but an angle from 0 to below pi/2 was expected.")
-        if self.counts is not None and len(self.counts) != len(self.toward):
+        if self.counts is None:
+            return
+        counts = table("WeakRecoveryRows: counts", self.counts, "a number of units for each target", axes=(1,))
+        put(self, counts=tuple(whole("WeakRecoveryRows: counts", each) for each in counts))
+        if len(counts) != len(self.toward):
             raise BadInput(
-                f"WeakRecoveryRows: counts has {len(self.counts)} entries but there are {len(self.toward)} targets."
+                f"WeakRecoveryRows: counts has {len(counts)} entries but there are {len(self.toward)} targets."
             )
 
     @property
@@ -172,8 +205,7 @@ class MixtureRows(AbstractRows):
     kind: str = "iid"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("iid", "unit", "orthonormal", "flipped"):
-            raise unknown("kind of MixtureRows", self.kind, ["iid", "unit", "orthonormal", "flipped"])
+        one_of("kind of MixtureRows", self.kind, ["iid", "unit", "orthonormal", "flipped"])
 
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
         if dim < 3:
@@ -189,6 +221,12 @@ class MixtureRows(AbstractRows):
         if self.kind == "unit":
             return np.asarray(together / np.linalg.norm(together, axis=1, keepdims=True))
         return _loewdin(together) if self.kind == "orthonormal" else together
+
+
+def _given_rows(name: str, rows: object) -> Mean:
+    """Rows that were given, as tuples."""
+    found = table(name, rows, "one row of finite numbers for each vector, such as ((1.0, 0.0),),", axes=(2,))
+    return tuple(tuple(row) for row in found.tolist())
 
 
 def _loewdin(rows: Matrix) -> Matrix:
@@ -228,6 +266,9 @@ class GaussianEntries(AbstractEntries):
 
     std: float
 
+    def __post_init__(self) -> None:
+        put(self, std=real("GaussianEntries: std", self.std, least=0))
+
     def entries(self, draw: Generator, shape: tuple[int, int]) -> Matrix:
         return self.std * draw.standard_normal(shape)
 
@@ -240,5 +281,14 @@ class ChiEntries(AbstractEntries):
     degrees: float
     signs: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        signs = table("ChiEntries: signs", self.signs, "one number for each unit", axes=(1,))
+        put(
+            self, scale=real("ChiEntries: scale", self.scale, least=0),
+            degrees=real("ChiEntries: degrees", self.degrees, above=0), signs=tuple(signs.tolist()),
+        )  # fmt: skip
+
     def entries(self, draw: Generator, shape: tuple[int, int]) -> Matrix:
+        if len(self.signs) != shape[0]:
+            raise BadInput(f"ChiEntries: there are {len(self.signs)} signs and {shape[0]} units; give one for each.")
         return np.asarray(self.signs)[:, None] * self.scale * np.sqrt(draw.chisquare(self.degrees, shape))

@@ -1,9 +1,8 @@
 """Where inputs come from."""
 
-import operator
 from dataclasses import dataclass
 
-from tutelage._errors import BadInput
+from tutelage._checks import put, whole
 
 
 @dataclass(frozen=True)
@@ -21,15 +20,4 @@ class Gaussian:
     dim: int
 
     def __init__(self, dim: float) -> None:
-        object.__setattr__(self, "dim", _whole("dim", dim))
-        if not 1 <= self.dim <= 10**12:
-            raise BadInput(f"Gaussian: dim is {self.dim}, but it must lie between 1 and 1e12.")
-
-
-def _whole(name: str, value: float) -> int:
-    try:
-        if float(value).is_integer():
-            return int(value)
-        return operator.index(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise BadInput(f"Gaussian: {name} is {value!r}, but it must be a whole number such as 1000 or 1e9.") from None
+        put(self, dim=whole("Gaussian: dim", dim, least=1, most=10**12))

@@ -6,12 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput, unknown
+from tutelage._checks import one_of, real, whole
+from tutelage._errors import BadInput
 from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import GatedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows, MixtureRows
-from tutelage.problem.networks import Network, Rates, given_matrix, given_outgoing
+from tutelage.problem.networks import (
+    Network,
+    Rates,
+    chosen_layers,
+    given_matrix,
+    given_outgoing,
+    rates_given,
+)
 
 PARTS = ("routers", "experts", "second")
 
@@ -56,14 +64,12 @@ class Mixture(Network):
         outputs: int = 1,
         trains: tuple[str, ...] = ("routers", "experts"),
     ):
-        self.hidden = GatedHidden(_gate(gate), _degree(degree))
+        self.hidden = GatedHidden(_gate(gate), whole("Mixture: degree", degree, most=20))
+        outputs = whole("Mixture: outputs", outputs, least=1)
         self.first, self.width = _vectors(routers, experts, start, width)
         self.second = given_outgoing("Mixture", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
-        self.trains = tuple(trains)
-        for name in self.trains:
-            if name not in PARTS:
-                raise unknown("part of a mixture that trains", name, PARTS)
+        self.trains = chosen_layers("Mixture: trains", trains, PARTS)
 
     @property
     def rows(self) -> int:
@@ -85,12 +91,8 @@ class Mixture(Network):
     def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the parts' velocities, 0 for a part that does not train."""
         factors = {part: float(part in self.trains) for part in PARTS}
-        for part, value in (given or {}).items():
-            if part not in factors:
-                raise unknown("part of a mixture", part, PARTS)
-            if np.ndim(value):
-                raise BadInput(f"Mixture: the rate of {part} has shape {np.shape(value)}; pass one number per part.")
-            factors[part] *= float(np.asarray(value, float))
+        for part, value in rates_given(given).items():
+            factors[one_of("part of a mixture", part, PARTS)] *= real(f"Mixture: the rate of {part}", value)
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
         return Rates(jnp.asarray(first), jnp.asarray(factors["second"]))
 
@@ -104,21 +106,16 @@ def _gate(gate: Spec) -> Activation:
     return found
 
 
-def _degree(degree: object) -> int:
-    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or not 0 <= degree <= 20:
-        raise BadInput(f"Mixture: degree is {degree!r}, but a whole number from 0 to 20 was expected.")
-    return int(degree)
-
-
 def _vectors(
     routers: ArrayLike | None, experts: ArrayLike | None, start: AbstractRows | None, width: int | None
 ) -> tuple[Matrix | AbstractRows, int]:
     given = [part for part in (routers, experts) if part is not None]
     if given and (len(given) < 2 or start is not None):
         raise BadInput("Mixture: pass both routers and experts, or a law of rows as start with width.")
+    width = None if width is None else whole("Mixture: width", width, least=1)
     if not given:
-        if width is None or width < 1:
-            raise BadInput(f"Mixture: width is {width}, but without routers a number of units was expected.")
+        if width is None:
+            raise BadInput("Mixture: width is None, but without routers a number of units was expected.")
         law = MixtureRows() if start is None else start
         if not isinstance(law, AbstractRows):
             raise BadInput(f"Mixture: start is {start!r}, but a law of rows was expected, such as MixtureRows('iid').")

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tutelage._errors import BadInput, unknown
+from tutelage._checks import flag, mapping, one_of, several, table, whole
+from tutelage._errors import BadInput
+from tutelage._limits import fits
 from tutelage.problem.activations import Activation, Spec
 from tutelage.problem.activations import activation as to_activation
 from tutelage.problem.frame import Matrix
@@ -28,7 +31,15 @@ class Weights(eqx.Module):
     first: Float[Array, "*batch row frame"]
 
     def __init__(self, first: Float[Array, "*batch row frame"], second: Float[Array, "*batch unit output"]):
-        self.first, self.second = first, second
+        self.first, self.second = _leaf("first", first), _leaf("second", second)
+
+
+def _leaf(name: str, value: Any) -> Array:
+    """Arrays are taken as they are, since a compiler may be tracing them."""
+    if hasattr(value, "shape"):
+        array: Array = value
+        return array
+    return jnp.asarray(table(f"Weights: {name}", value, "a matrix with one row per unit", axes=(2, 3)))
 
 
 class Rates(eqx.Module):
@@ -137,13 +148,14 @@ class TwoLayer(Network):
         trains: tuple[str, ...] = ("first", "second"),
         tied: bool = False,
     ):
-        self.activation = to_activation(activation)
+        self.activation, outputs = to_activation(activation), whole("TwoLayer: outputs", outputs, least=1)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
         self.width = _width(width, known)
         self.second = given_outgoing("TwoLayer", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
-        self.trains, self.tied = _layers(trains), tied
+        self.trains = chosen_layers("TwoLayer: trains", trains, ("first", "second"))
+        self.tied = flag("TwoLayer: tied", tied)
         self._check_rows()
 
     @property
@@ -174,14 +186,12 @@ class TwoLayer(Network):
     def rates(self, given: Mapping[str, float | ArrayLike] | None = None) -> Rates:
         """Factors of the layers' velocities: a number for a layer, or one per unit."""
         factors = {"first": jnp.asarray(1.0), "second": jnp.asarray(1.0)}
-        for layer, value in (given or {}).items():
-            if layer not in factors:
-                raise unknown("layer", layer, factors)
-            factors[layer] = self._factor(layer, value)
+        for layer, value in rates_given(given).items():
+            factors[one_of("layer", layer, factors)] = self._factor(layer, value)
         return Rates(factors["first"], factors["second"])
 
     def _factor(self, layer: str, value: float | ArrayLike) -> Array:
-        array = np.asarray(value, float)
+        array = table(f"The rate of {layer}", value, "a finite number, or one for each unit,", axes=(0, 1))
         if array.shape not in ((), (self.width,)):
             raise BadInput(
                 f"TwoLayer: the rate of {layer} has shape {array.shape}; pass one number, or one for each of the "
@@ -203,25 +213,26 @@ class TwoLayer(Network):
 def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
     """A matrix with one row per unit, or a sentence about what is wrong with it."""
     try:
-        array = np.array(value, float)
-    except (TypeError, ValueError):
-        raise BadInput(f"{owner}: {name} could not be read as numbers; pass a matrix with one row per unit.") from None
+        array = np.array(value)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.array(None)
+    if array.size and array.dtype.kind not in "iuf":
+        raise BadInput(f"{owner}: {name} could not be read as numbers; pass a matrix with one row per unit.")
     if array.ndim != 2 or not array.size:
         raise BadInput(f"{owner}: {name} has shape {array.shape}, but a matrix with one row per unit was expected.")
     if not np.all(np.isfinite(array)):
         raise BadInput(f"{owner}: {name} holds a value that is not finite; pass finite numbers only.")
-    return array
+    return np.asarray(array, float)
 
 
 def _width(width: int | None, known: int | None) -> int:
+    width = None if width is None else whole("TwoLayer: width", width, least=1)
     if width is None and known is None:
         raise BadInput("TwoLayer: the number of units is open; pass width=, or first as a matrix.")
     if width is not None and known is not None and width != known:
         raise BadInput(f"TwoLayer: width is {width} but first has {known} rows; leave width out or make them agree.")
     result = known if width is None else width
     assert result is not None
-    if result < 1:
-        raise BadInput(f"TwoLayer: width is {result}, but a network needs at least one unit.")
     return result
 
 
@@ -234,19 +245,34 @@ def given_outgoing(
     if isinstance(second, str):
         if second not in ("ones", "mean"):
             raise BadInput(f"{owner}: second is {second!r}; pass an array, a law of entries, 'ones' or 'mean'.")
+        fits(f"{owner}: a network of {width} units with {outputs} outputs", 8 * width * outputs, "use fewer units")
         return np.full((width, outputs), 1.0 if second == "ones" else 1 / width)
-    array = np.asarray(second, float)
-    matrix = given_matrix(owner, "second", array[:, None] if array.ndim == 1 else array)
+    flat = np.ndim(second) == 1 if _regular(second) else False
+    matrix = given_matrix(owner, "second", np.asarray(second)[:, None] if flat else second)
     if len(matrix) != width:
         raise BadInput(
-            f"{owner}: second has shape {array.shape} but width is {width}. Pass one weight per hidden unit, "
+            f"{owner}: second has shape {np.shape(second)} but width is {width}. Pass one weight per hidden unit, "
             "or second='ones' to fix them all at 1."
         )
     return matrix
 
 
-def _layers(trains: tuple[str, ...]) -> tuple[str, ...]:
-    wrong = set(trains) - {"first", "second"}
-    if wrong:
-        raise BadInput(f"TwoLayer: trains names {sorted(wrong)}, but the layers are 'first' and 'second'.")
-    return tuple(trains)
+def _regular(value: ArrayLike) -> bool:
+    """Whether rows have equal lengths."""
+    try:
+        return np.ndim(value) >= 0
+    except ValueError:
+        return False
+
+
+def chosen_layers(name: str, trains: object, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The parts of a network that learn."""
+    wanted = several(name, trains, str, f"a tuple of some of {', '.join(known)}, such as ({known[0]!r},),")
+    if wrong := set(wanted) - set(known):
+        raise BadInput(f"{name} names {sorted(wrong)}, but the parts are {', '.join(map(repr, known))}.")
+    return wanted
+
+
+def rates_given(given: object) -> Mapping[str, float | ArrayLike]:
+    """Rates by the names of layers; None for none."""
+    return {} if given is None else mapping("rates", given, "a dictionary such as {'second': 0.1}")

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from jaxtyping import PyTree
 
+from tutelage._checks import instance, put, real, whole
 from tutelage._errors import BadInput
 from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
@@ -78,7 +79,11 @@ class Problem(AbstractProblem):
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        teacher = self.teacher
+        instance("Problem: inputs", self.inputs, Gaussian, "tt.Gaussian(dim)")
+        network = "a tt.TwoLayer or a tt.Mixture"
+        teacher = instance("Problem: teacher", self.teacher, (TwoLayer, Mixture), network)
+        instance("Problem: student", self.student, (TwoLayer, Mixture), network)
+        put(self, noise=real("Problem: noise", self.noise, least=0))
         if isinstance(teacher.first, AbstractRows) or isinstance(teacher.second, AbstractEntries):
             raise BadInput("Problem: the teacher's weights must be given as arrays; draw them first if random.")
         if type(teacher) is not type(self.student):
@@ -91,12 +96,10 @@ class Problem(AbstractProblem):
                 f"Problem: the teacher has {teacher.outputs} outputs and the student {self.student.outputs}; "
                 "they must agree."
             )
-        if not self.noise >= 0 or not np.isfinite(self.noise):
-            raise BadInput(f"Problem: noise is {self.noise}, but a finite standard deviation >= 0 was expected.")
 
     def begin(self, seed: int, *, full: bool = False) -> Start:
         """Initial weights in the frame (`full=True`: in all `dim` coordinates, for data that must exist)."""
-        student, draw = self.student, stream(seed, 0)
+        student, draw = self.student, stream(whole("seed", seed), 0)
         law = student.first if isinstance(student.first, AbstractRows) else None
         frame, rows = anchor(self.inputs.dim, self._given_rows(), student.rows if law else 0, full=full)
         count, taught = self.teacher.rows, self.teacher.second

@@ -4,13 +4,13 @@ Ties are drawn. At the start all scores are zero, and an arg max would send ever
 """
 
 import abc
-import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from tutelage._checks import real, whole
 from tutelage._errors import BadInput
 
 Scores = Float[Array, "sample expert"]
@@ -38,8 +38,8 @@ class Top1(Router):
     noise: float | Float[Array, ""] = 0.0
 
     def __check_init__(self) -> None:
-        if isinstance(self.noise, float | int) and not 0 <= self.noise < math.inf:
-            raise BadInput(f"Top1: noise is {self.noise}, but a finite number from 0 up was expected.")
+        if not isinstance(self.noise, jax.core.Tracer):
+            real("Top1: noise", self.noise, least=0)
 
     def chosen(self, scores: Scores, uniforms: Scores) -> Bool[Array, "sample expert"]:
         # Noise has used up the uniforms' first digits; ties then have probability zero anyway.
@@ -54,9 +54,8 @@ class TopK(Router):
 
     k: int = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
-        if not isinstance(self.k, int) or self.k < 1:
-            raise BadInput(f"TopK: k is {self.k!r}, but a whole number of experts from 1 up was expected.")
+    def __init__(self, k: int):
+        self.k = whole("TopK: k", k, least=1)
 
     def chosen(self, scores: Scores, uniforms: Scores) -> Bool[Array, "sample expert"]:
         if self.k > scores.shape[-1]:
@@ -71,6 +70,10 @@ class Threshold(Router):
     """Adaptive top-k: every expert whose score is at least `level`, each with weight 1. There may be none."""
 
     level: float | Array = 0.0
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.level, jax.core.Tracer):
+            real("Threshold: level", self.level)
 
     def chosen(self, scores: Scores, uniforms: Scores) -> Bool[Array, "sample expert"]:
         del uniforms

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from tutelage._checks import instance, put, real, refused, whole
 from tutelage._errors import BadInput
+from tutelage._limits import fits
 from tutelage.problem.activations import Activation, Spec, activation
 from tutelage.problem.atoms import along_last
 
@@ -25,6 +27,15 @@ class Units(eqx.Module):
     signs: Float[Array, "*expert unit term"] | None = None
     kind: Activation | None = eqx.field(static=True, default=None)
     lowest: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self) -> None:
+        if self.kind is not None:
+            instance("Units: kind", self.kind, Activation, "a tt.Activation, such as tt.activation('relu'),")
+        elif self.signs is None:
+            raise BadInput("Units: there is neither a kind nor signs; give an activation, or signs of polynomials.")
+        if jnp.shape(self.outgoing) != jnp.shape(self.bias):
+            shapes = f"{jnp.shape(self.outgoing)} and bias {jnp.shape(self.bias)}"
+            raise BadInput(f"Units: outgoing has shape {shapes}, but equal shapes were expected.")
 
     def value(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
         """`s(pre + bias)`; `pre` is `w.x`."""
@@ -78,20 +89,21 @@ class Experts:
     bias: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("count", "width"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise BadInput(f"Experts: {name} is {value!r}, but a whole number from 1 up was expected.")
-        if not (np.isfinite(self.bias) and self.bias >= 0):
-            raise BadInput(f"Experts: bias is {self.bias}, but a finite range from 0 up was expected.")
-        if isinstance(self.activation, tuple):
-            whole = all(isinstance(order, int) for order in self.activation)
-            if not (whole and len(self.activation) == 2 and 0 <= self.activation[0] <= self.activation[1] <= 30):
-                raise BadInput(f"Experts: orders {self.activation} of random polynomials need 0 <= k <= p <= 30.")
+        count, width = (whole(f"Experts: {name}", getattr(self, name), least=1) for name in ("count", "width"))
+        put(self, count=count, width=width, bias=real("Experts: bias", self.bias, least=0))
+        if isinstance(self.activation, (tuple, list)):
+            orders = tuple(whole("Experts: an order of random polynomials", each) for each in self.activation)
+            if not (len(orders) == 2 and orders[0] <= orders[1] <= 30):
+                raise BadInput(f"Experts: orders {orders} of random polynomials need 0 <= k <= p <= 30.")
+            put(self, activation=orders)
+        elif not (isinstance(self.activation, (str, Activation)) or callable(self.activation)):
+            raise refused("Experts: activation", self.activation, "a name, an Activation, a function or a pair (k, p)")
 
     def units(self, draw: np.random.Generator) -> Units:
         """Everything but the incoming weights."""
         shape = (self.count, self.width)
+        terms = self.activation[1] if isinstance(self.activation, tuple) else 1
+        fits(f"A draw of {self.count} x {self.width} units", 8.0 * math.prod(shape) * (terms + 3), "use fewer units")
         outgoing = draw.choice([-1.0, 1.0], shape)
         bias = draw.uniform(-1, 1, shape) * self.bias
         if not isinstance(self.activation, tuple):
@@ -102,7 +114,9 @@ class Experts:
 
     def draw(self, draw: np.random.Generator, dim: int) -> tuple[Units, Float[np.ndarray, "expert unit dim"]]:
         """Units, and incoming weights on the unit sphere of `dim` dimensions."""
-        units = self.units(draw)
+        units, dim = self.units(draw), whole("dim", dim, least=1)
+        size = 16.0 * self.count * self.width * dim
+        fits(f"A draw of {self.count} x {self.width} units in dim {dim}", size, "use fewer units or dimensions")
         rows = draw.standard_normal((self.count, self.width, dim))
         return units, rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import filelock
 
+from tutelage._checks import instance
+from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
 from tutelage._files import log, read_json, write_json, writing
 from tutelage._identity import LENGTH, digest
@@ -100,7 +102,9 @@ class Store:
     """
 
     def __init__(self, root: str | Path | None = None):
-        self.root = Path(root if root is not None else os.environ.get(VARIABLE) or "runs")
+        self.root = path_at("The folder of a store", root if root is not None else os.environ.get(VARIABLE) or "runs")
+        if self.root.is_file():
+            raise BadInput(f"{self.root} is a file, but the folder of a store was expected; choose another place.")
         self._recent: OrderedDict[str, tuple[tuple[int, int], Run]] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -195,6 +199,7 @@ class Store:
 
     def find(self, id: str) -> Entry:
         """The entry whose id begins with these digits; "last" is the newest."""
+        instance("The id of a run", id, str, "text")
         if id == "last" and (entries := self.entries()):
             return entries[0]
         if len(id) == LENGTH and id in self:

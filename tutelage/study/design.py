@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import qmc
 
-from tutelage._checks import one_of, real, whole
+from tutelage._checks import mapping, one_of, real, text, whole
 from tutelage._errors import BadInput, shown, unknown
 from tutelage._limits import CELLS, few_cells
 from tutelage._values import value
@@ -116,7 +116,7 @@ def design(
     ```
     """
     one_of("design", kind, ["grid", "random", "sobol"])
-    if not isinstance(over, Mapping) or not over:
+    if not mapping("over", over, "a dictionary such as {'dim': '1e2..1e8:13'}"):
         raise BadInput("A sweep needs at least one setting to go over; write for example --over dim=1e2..1e8:13.")
     asked = {_setting(paper, name): parsed(what) if isinstance(what, str) else what for name, what in over.items()}
     if kind == "grid":
@@ -131,6 +131,7 @@ def design(
 
 
 def _setting(paper: Paper, name: str) -> str:
+    name = text("The name of a setting", name)
     name = paper.aliases.get(name, name)
     if name not in paper.settings.model_fields:
         raise unknown(f"setting of {paper.name}", name, paper.settings.model_fields)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tutelage._checks import several
 from tutelage._errors import BadInput, unknown
 from tutelage._identity import identity
 from tutelage.papers.paper import Paper
@@ -41,7 +42,9 @@ def measurements(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Measu
 
     ```
     """
-    many = [wanted] if isinstance(wanted, (str, Measure)) or callable(wanted) else list(wanted)
+    if isinstance(wanted, (str, Measure)) or callable(wanted):
+        wanted = [wanted]
+    many = several("measure", wanted, object, "a name, a function of a run or a tt.Measure, or a list of them,")
     texts = [part.strip() for each in many if isinstance(each, str) for part in each.split(",") if part.strip()]
     found = [_named(paper, text) for text in texts] + [_own(each) for each in many if not isinstance(each, str)]
     if not found:

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage import papers
-from tutelage._checks import one_of, refused, whole
+from tutelage._checks import function, instance, one_of, refused, whole
 from tutelage._errors import BadInput
 from tutelage._files import read_json, replaced, write_json, writing
 from tutelage._identity import digest
@@ -140,8 +140,8 @@ def sweep(
 
     ```
     """
+    _check(processes, client, progress, told)
     plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
-    processes = None if processes is None else whole("processes", processes, least=1)
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
     spec = plan.spec(cells)
@@ -169,8 +169,7 @@ def _plan(
 ) -> _Plan:
     base = papers.get(experiment) if isinstance(experiment, str) else experiment
     base = base() if isinstance(base, Paper) else base
-    if not isinstance(base, Experiment):
-        raise refused("What to sweep", base, "the name of a paper, a paper, or one with settings,")
+    base = instance("experiment", base, Experiment, "the name of a paper, a paper or one of its experiments")
     numbers, block, paper = seed_list(seeds), whole("block", block, least=1), base.paper
     if dynamics is not None:
         one_of(f"dynamics of {paper.name}", dynamics, paper.dynamics)
@@ -183,6 +182,16 @@ def _plan(
 
 class _Refused(Exception):
     """The first cell cannot be, and so none can."""
+
+
+def _check(processes: Any, client: Any, progress: Any, told: Any) -> None:
+    if processes is not None:
+        whole("processes", processes, least=1)
+    if client is not None and not (callable(getattr(client, "map", None)) and hasattr(client, "scheduler")):
+        raise refused("client", client, "a dask.distributed.Client")
+    for name, listener, of in (("progress", progress, "(label, done, total)"), ("told", told, "a line of text")):
+        if listener is not None:
+            function(name, listener, of)
 
 
 class _Work:
@@ -240,7 +249,7 @@ class _Work:
             for cell in missing.values():
                 assert cell.checkpoint is not None
                 cell.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        count = min(processes or os.cpu_count() or 1, len(missing))
+        count = min(int(processes or 0) or os.cpu_count() or 1, len(missing))
         return workers.inline(missing) if count <= 1 else workers.processes(missing, count)
 
     def _file(self, id: str) -> Path:

@@ -1,12 +1,14 @@
 """All that a run is asked for, and its name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from tutelage._checks import function, instance, refused, several, text, whole
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest
+from tutelage._limits import fits
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.record import Record, Stop
@@ -77,6 +79,22 @@ class Stage:
     record: Record | None = None
     stop: Stop | None = None
 
+    def __post_init__(self) -> None:
+        instance("Stage: name", self.name, str, "text")
+        instance("Stage: dynamics", self.dynamics, AbstractDynamics, "a dynamics such as tt.Flow(until=10.0)")
+        if self.enter is not None:
+            function("Stage: enter", self.enter, "a Handover")
+        if self.record is not None:
+            instance("Stage: record", self.record, Record, "a tt.Record")
+        if self.stop is not None:
+            instance("Stage: stop", self.stop, Stop, "a tt.Stop")
+
+    def entered(self, handover: Handover) -> Handover:
+        """What the stage begins from."""
+        if self.enter is None:
+            return handover
+        return instance(f"What enter of the stage {self.name!r} gives", self.enter(handover), Handover, "a tt.Handover")
+
 
 Plan = AbstractDynamics | tuple[Stage, ...]
 
@@ -97,8 +115,16 @@ class Asked:
     def __post_init__(self) -> None:
         if not self.seeds:
             raise BadInput("seeds is empty, but at least one seed is needed.")
+        problem = "a problem such as tt.Problem(...)"
+        instance("The first argument of a run", self.problem, AbstractProblem, problem)
+        instance("record", self.record, Record, "a tt.Record, or when to record,")
+        instance("stop", self.stop, Stop, "a tt.Stop")
+        if self.start is not None:
+            instance("start", self.start, Start, "a tt.Start")
         if isinstance(self.plan, tuple):
-            names = [stage.name for stage in self.plan]
+            names = [text("The name of a stage", stage.name) for stage in self.plan]
+            if any("/" in name for name in names):
+                raise BadInput(f"The stages {names} have a slash in a name, which files cannot hold; leave it out.")
             if not names or len(set(names)) < len(names):
                 raise BadInput(f"The stages {names} of a run must be at least one, each with its own name.")
 
@@ -131,9 +157,37 @@ class Asked:
         return self.plan.name if isinstance(self.plan, AbstractDynamics) else "stages"
 
 
-def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """Seeds 0, 1, ... from how many there are, or the seeds themselves."""
-    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(seed) for seed in seeds)
-    if not numbers:
-        raise BadInput(f"seeds is {seeds!r}, but at least one seed is needed.")
+def plan_of(dynamics: Any) -> Plan:
+    """A dynamics, or stages."""
+    if isinstance(dynamics, AbstractDynamics):
+        return dynamics
+    return several("dynamics", dynamics, Stage, "a dynamics such as tt.Flow(until=10.0), or a list of tt.Stage,")
+
+
+LAST_SEED = 2**63 - 1
+SEED_BYTES = 100  # of a number in a list of them, and what is made of it
+
+
+def seed_list(seeds: Any) -> tuple[int, ...]:
+    """Seeds 0, 1, ... from how many there are, or the seeds themselves.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.trajectory.asked import seed_list
+    >>> seed_list(np.int64(2)), seed_list([5, 3])
+    ((0, 1), (5, 3))
+
+    ```
+    """
+    refusal = refused("seeds", seeds, "a number of seeds from 1 up, or a list of different whole numbers from 0 up,")
+    listed = isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes))
+    try:
+        chosen = seeds if listed or getattr(seeds, "ndim", 0) == 1 else range(whole("seeds", seeds, least=1))
+        count = len(chosen)
+    except (BadInput, OverflowError):
+        raise refusal from None
+    fits(f"A list of {count} seeds", SEED_BYTES * count, "ask for fewer seeds")
+    numbers = tuple(whole("A seed", seed, most=LAST_SEED) for seed in chosen)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise refusal
     return numbers

@@ -15,6 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage._checks import flag
+from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
 from tutelage._files import deliver
 from tutelage._version import __version__
@@ -108,8 +110,8 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
 
 def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     """Write one NetCDF file, whole or not at all; the groups of a DataTree are groups of it."""
-    content = packed(data)
-    deliver(path, lambda part: part.write_bytes(content))
+    place, content = path_at("The file to write", path), packed(data)
+    deliver(place, lambda part: part.write_bytes(content))
 
 
 @overload
@@ -130,7 +132,7 @@ def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
     ```
     """
     loaded = load_tree(path)
-    if tree:
+    if flag("load: tree", tree):
         return loaded
     found = whole(loaded)
     if loaded.children and not found.variables:
@@ -146,7 +148,7 @@ def whole(tree: xr.DataTree) -> xr.Dataset:
 
 def load_tree(path: str | Path) -> xr.DataTree:
     """All groups of a file."""
-    if not Path(path).is_file():
+    if not path_at("The file to read", path).is_file():
         raise BadInput(f"{path} is not a file; pass the path of a NetCDF file written by tutelage.")
     try:
         with h5py.File(path) as file:  # h5netcdf would leave a half-made object behind, whose end prints a traceback

@@ -11,6 +11,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from tutelage._checks import function, instance, one_of, put, refused, several, text, whole
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.events import Event
 from tutelage.dynamics.record import Record
@@ -58,12 +59,30 @@ class Measure:
     events: tuple[Event, ...] = ()
     stop: Event | None = None
 
+    def __post_init__(self) -> None:
+        text("Measure: name", self.name)
+        function("Measure: of", self.of, "a run")
+        one_of("kind of a measure", self.kind, ["number", "time", "chance"])
+        put(self, events=several("Measure: events", self.events, Event, "a tuple of tt.Event"))
+        if self.law is not None:
+            function("Measure: law", self.law, "settings")
+        if self.observables is not None:
+            names = several("Measure: observables", self.observables, str, "a tuple of names")
+            put(self, observables=names)
+        if self.records is not None:
+            put(self, records=whole("Measure: records", self.records, least=1))
+        if self.stop is not None:
+            instance("Measure: stop", self.stop, Event, "a tt.Event")
+
     def measured(self, run: Run) -> "Measured":
         """The numbers of a run, checked."""
         seeds = run.dataset.sizes["seed"]
         found = self.of(run)
         own = found if isinstance(found, Measured) else None
-        values = np.asarray(own.values if own else found, float)
+        try:
+            values = np.asarray(own.values if own else found, float)
+        except (TypeError, ValueError):
+            raise refused(f"What the measure {self.name!r} gives", found, "one number per seed") from None
         if values.shape != (seeds,):
             raise BadInput(
                 f"The measure {self.name!r} has shape {values.shape}, but one number per seed, {(seeds,)}, "

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from tutelage._checks import instance, whole
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.events import Crossings
 from tutelage.dynamics.neuron_flow import NEVER as FLOW_NEVER
 from tutelage.dynamics.neuron_sgd import NEVER as SGD_NEVER
 from tutelage.dynamics.record import Observable as Observable
@@ -18,7 +20,7 @@ from tutelage.oracle.mixture import units
 from tutelage.oracle.orders import order_gradients, order_losses
 from tutelage.oracle.population import PopulationOracle, exact
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import Activation
+from tutelage.problem.activations import MOST_TERMS, Activation
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights, untied
@@ -163,6 +165,7 @@ class _Pulls:
 
 
 def _networks(problem: Problem) -> _Networks:
+    instance("The problem of an observable", problem, Problem, "a tt.Problem")
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) or isinstance(teacher, Mixture):
         raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
@@ -174,7 +177,8 @@ def gradient_orders(problem: Problem, highest: int = HIGHEST) -> Observable:
 
     `observables=("loss", "gradient_order")` records it up to order 8.
     """
-    pulls = _Pulls(_networks(problem), _order(highest), problem.student.layers)
+    highest = _order(highest)
+    pulls = _Pulls(_networks(problem), highest, problem.student.layers)
     about = "norm of the population gradient of one order"
     return Observable("gradient_order", pulls, ("tensor_order",), about, "loss per weight", _orders_to(highest))
 
@@ -204,7 +208,8 @@ def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, O
 
     ```
     """
-    networks, orders = _networks(problem), _orders_to(_order(highest))
+    highest = _order(highest)
+    networks, orders = _networks(problem), _orders_to(highest)
     beyond = f"population loss of all orders above {highest}"
     return (
         Observable(
@@ -216,9 +221,7 @@ def loss_orders(problem: Problem, highest: int = HIGHEST) -> tuple[Observable, O
 
 
 def _order(highest: int) -> int:
-    if highest < 0:
-        raise BadInput(f"highest is {highest}, but an order from 0 up was expected.")
-    return highest
+    return whole("highest", highest, most=MOST_TERMS)
 
 
 def _orders_to(highest: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -422,7 +425,27 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     extra = record.own or ()
     own = extra if isinstance(extra, tuple) else tuple(Observable(name, fn) for name, fn in extra.items())
     result = standard + own + (whole if record.weights else ())
-    repeated = {o.name for o in result if sum(p.name == o.name for p in result) > 1}
-    if repeated:
-        raise BadInput(f"Observable name {sorted(repeated)[0]!r} is used twice; give your own a new name.")
+    _distinct(result, record)
     return result
+
+
+TAKEN = ("seed", "time", "step", "stopped", "stop_time", "recorded", "solver_steps", "event", "event_time")
+"""Names that every Dataset of a run has for something else."""
+
+
+def _distinct(observables: tuple[Observable, ...], record: Record) -> None:
+    """Every variable, coordinate and dimension of the Dataset has a name of its own, which a file can hold."""
+    variables: list[Observable | Crossings] = [*observables, *(record.crossings or ())]
+    names = [each.name for each in variables]
+    axes = [axis for each in variables for axis in each.dims]
+    along = [name for each in observables for name, _ in each.coords]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"Observable name {name!r} is used twice; give your own a new name.")
+        if name in (*TAKEN, *axes, *along) or name.startswith("_") or "/" in name:
+            raise BadInput(f"An observable cannot be named {name!r}, which has another meaning; give it a new name.")
+    for each in variables:
+        if len(set(each.dims)) < len(each.dims) or {"seed", "time"} & set(each.dims):
+            raise BadInput(
+                f"{each.name!r} has the dims {each.dims}, but different names were expected, not seed or time."
+            )

@@ -14,6 +14,7 @@ import xarray as xr
 from jaxtyping import PyTree
 from numpy.typing import NDArray
 
+from tutelage._checks import one_of
 from tutelage._errors import BadInput, StopReason
 from tutelage._extensions import extension
 from tutelage.dynamics.base import AbstractDynamics, Prepared
@@ -59,6 +60,7 @@ class Recorded:
 
     def last(self, name: str) -> xr.DataArray:
         """The last recorded value of a variable, seed by seed."""
+        one_of("variable over time", name, [str(each) for each in self.dataset if "time" in self.dataset[each].dims])
         return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
 
     def save(self, path: str | Path) -> None:

@@ -16,6 +16,7 @@ from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
 from tutelage.dynamics.driver import Loop, Progress
 from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.record import Observable, Record
+from tutelage.dynamics.room import hold, of_records
 from tutelage.problem.problem import Start
 from tutelage.trajectory.asked import Asked, Handover, Stage
 from tutelage.trajectory.dataset import to_dataset
@@ -54,13 +55,16 @@ class Running:
         self.stage, self.handover, self.seeds = stage, handover, handover.seeds
         problem, dynamics = handover.problem, stage.dynamics
         self.record, stop = (stage.record or Record()).over(asked.record), stage.stop or asked.stop
+        room, stops = dynamics.room(problem, len(self.seeds)), dynamics.stops(self.record)
+        hold(room)
         self.prepared: Prepared = dynamics.prepare(problem, list(self.seeds), handover.start)
         self.measured: tuple[Observable, ...] = chosen(problem, self.record, self.prepared.start)
+        hold(room | of_records(self.prepared, self.measured, len(stops)))
         still = dynamics.still if stop.gradient is None else stop.gradient
         scored = self.prepared.scored
         self.loop = Loop(
             self.prepared,
-            stops=dynamics.stops(self.record),
+            stops=stops,
             observables=tuple((each.name, each.measure) for each in self.measured),
             limits=Limits(
                 jnp.asarray(float(stop.loss)) if scored else None,
@@ -127,7 +131,7 @@ class Training(Kept):
         stage, last = self.stages[len(self.done)], self.done[-1] if self.done else None
         problem = last.handover.problem if last else self.asked.problem
         handover = Handover(problem, self.asked.seeds, last.end if last else self.asked.start, dict(self.runs))
-        return Running(self.asked, stage, stage.enter(handover) if stage.enter else handover)
+        return Running(self.asked, stage, stage.entered(handover))
 
     def finish(self, progress: Progress | None, checkpoint: Checkpoint | None) -> None:
         """Run all stages that are left."""

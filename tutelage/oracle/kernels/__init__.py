@@ -5,11 +5,12 @@ import functools
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tutelage._checks import whole
 from tutelage.oracle.kernels.arccosine import ArcKernel
 from tutelage.oracle.kernels.arcsine import ArcsineKernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.kernels.series import SeriesKernel
-from tutelage.problem.activations import Activation, activation
+from tutelage.problem.activations import MOST_TERMS, Activation, activation
 from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial
 
 
@@ -60,6 +61,7 @@ def kernel(s: str | Activation, t: str | Activation, terms: int = 128) -> Abstra
 
     ```
     """
+    terms = whole("kernel: terms", terms, least=1, most=MOST_TERMS)
     parts = tuple(_pair(u, v, terms) for u in activation(s).atoms for v in activation(t).atoms)
     return parts[0] if len(parts) == 1 else SumKernel(parts)
 

@@ -1,0 +1,111 @@
+"""How much memory a run takes, known from its sizes before anything of it is made: what cannot be held is refused.
+
+The figures are what is held at the same time at least, in copies that were counted; a run near the limit may still
+fail, one far beyond it never begins.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from tutelage._limits import fits
+from tutelage.dynamics.base import Prepared
+from tutelage.dynamics.own import numbers_of
+from tutelage.dynamics.record import Observable
+from tutelage.dynamics.snapshot import Snapshot
+from tutelage.dynamics.staging import Data
+from tutelage.problem.clusters import Clustered
+from tutelage.problem.initial import AbstractRows
+from tutelage.problem.problem import Problem
+
+Room = dict[str, float]
+"""Bytes, by what to do to need fewer."""
+
+NUMBER = 8
+SEED = 4096  # bytes of a seed's small objects, however small its weights are
+COPIES = 12
+"""Of a student's weights: its start, where it is, its gradient, the next place, and tables of pairs of units."""
+DRAWN = 3  # copies of data: as drawn, stacked, and on the device
+RECORDED = 3  # copies of records: as they came, joined, and masked
+CLOSER = 2**28  # bytes that records may take, by a bound, without being counted
+
+
+def weights_of(problem: Problem, *, full: bool = False) -> int:
+    """How many weights a student has, in the frame or in all coordinates."""
+    student = problem.student
+    return student.rows * columns_of(problem, full=full) + student.width * student.outputs
+
+
+def columns_of(problem: Problem, *, full: bool = False) -> int:
+    """How many coordinates there are."""
+    law = problem.student.first
+    means = len(law.mean) if isinstance(law, AbstractRows) else 0
+    dim = problem.inputs.dim
+    return dim if full else min(problem.student.rows + problem.teacher.rows + means, dim)
+
+
+def of_network(problem: Problem, seeds: int, *, full: bool = False) -> Room:
+    """Of a student's weights, and what is made of them in a step."""
+    each = SEED + COPIES * NUMBER * weights_of(problem, full=full)
+    return {f"ask for fewer than {seeds} seeds" if seeds > 1 else "use fewer units or dimensions": seeds * each}
+
+
+def of_data(problem: Problem, seeds: int, data: Data) -> Room:
+    """Of the samples that a student descends on."""
+    if data is None:
+        return {}
+    columns = problem.inputs.dim + problem.student.outputs + problem.teacher.rows
+    if isinstance(data, int):
+        return {f"draw fewer than {data} samples": DRAWN * NUMBER * float(seeds) * data * columns}
+    return {"use fewer samples": DRAWN * NUMBER * float(np.size(data[0]))}
+
+
+def of_neurons(problem: Clustered, seeds: int, notes: int) -> Room:
+    """Of single neurons as their overlaps with the frame, with so many tables of these."""
+    student, rows = problem.student, len(problem.frame)
+    units = student.count * student.width if student else 1
+    table = float(units) * rows * (notes + problem.teacher.orders)
+    return {"ask for fewer seeds, neurons or times": seeds * (SEED + COPIES * NUMBER * table)}
+
+
+def of_records(prepared: Prepared, observables: Sequence[Observable], records: int) -> Room:
+    """Of what is recorded. Few records of few weights are not looked at any closer: that takes some time."""
+    seeds, weights = len(prepared.keys), sum(leaf.size for leaf in jax.tree.leaves(prepared.start))
+    moments = RECORDED * NUMBER * float(records)
+    if moments * len(observables) * weights < CLOSER:
+        return {}
+    cut = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)  # noqa: E731
+    oracle = cut(prepared.oracle) if prepared.batched else prepared.oracle
+    view = Snapshot(cut(prepared.start), prepared.teacher, cut(prepared.start), oracle)
+    sizes = {each.name: _entries(each, view) for each in observables}
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    return {f"ask for fewer records, or leave out {largest!r}": moments * seeds * sum(sizes.values())}
+
+
+def _entries(observable: Observable, view: Snapshot) -> int:
+    """How many numbers it is, without computing one."""
+    what = f"The observable {observable.name!r}"
+    arrays, rest = eqx.partition((view.weights, view.teacher, view.start, view.oracle), eqx.is_array)
+    shape = jax.eval_shape(
+        lambda own: numbers_of(what, observable.measure, Snapshot(*eqx.combine(own, rest))), arrays
+    ).shape
+    return int(np.prod(shape, dtype=float))
+
+
+def hold(room: Mapping[str, float]) -> None:
+    """Refuse a run that this machine cannot hold.
+
+    ```python
+    >>> from tutelage.dynamics.room import hold
+    >>> hold({"ask for fewer than 1000 seeds": 1e3, "draw fewer than 9 samples": 2e15})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tutelage._errors.BadInput: This run takes about 1.86e+06 GiB, but this machine has ... GiB; draw fewer than 9
+    samples.
+
+    ```
+    """
+    if room:
+        fits("This run", sum(room.values()), max(room, key=lambda remedy: room[remedy]))
