@@ -33,8 +33,8 @@ class Range:
         low, high = real("The low end of a range", self.low), real("The high end of a range", self.high)
         if self.log and (low <= 0 or high <= 0):
             raise BadInput(f"The range {low:g}..{high:g} is log-spaced, so that both ends must be above 0; try :lin.")
-        span = np.divide(high, low) if self.log else np.subtract(high, low)
-        if not np.isfinite(span) or (self.log and span == 0):
+        span = high / low if self.log else high - low
+        if not math.isfinite(span) or (self.log and span == 0):
             raise BadInput(f"The range {low:g}..{high:g} spans more than numbers can; bring its ends closer together.")
         if self.count is not None:
             whole("The number of points of a range", self.count, least=1, most=CELLS)

@@ -7,6 +7,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
+from tutelage._errors import shown
 from tutelage.papers.fields import Positive, check_cosine
 from tutelage.papers.recipe import Settings
 
@@ -71,7 +72,7 @@ class ReluTeachersSettings(Settings):
         check_cosine(self.cosine, self.teachers)
         if self.counts is not None and (len(self.counts) != self.teachers or sum(self.counts) != self.students):
             raise ValueError(
-                f"counts is {self.counts}, but {self.teachers} numbers that add up to students = {self.students} "
+                f"counts is {shown(self.counts)}, but {self.teachers} numbers that add up to students = {self.students} "
                 "were expected"
             )
         if self.first is not None and len(self.first) != self.students:
