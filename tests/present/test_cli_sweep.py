@@ -184,4 +184,4 @@ def test_a_refused_sweep_leaves_no_checkpoint():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "compute", compute)
         assert "no such measure" in bad(cli(*words))
-    assert [path.name for path in Store().root.rglob("*") if path.suffix != ".lock"] == [".locks", ".cells"]
+    assert {path.name for path in Store().root.rglob("*") if path.suffix != ".lock"} == {".locks", ".cells"}

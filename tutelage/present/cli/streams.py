@@ -17,10 +17,12 @@ class Sink(io.RawIOBase):
     `trouble` says why. Where the stream has another encoding, letters that it lacks are written in others.
     """
 
-    def __init__(self, raw: Any, encoding: str):
-        self.raw, self.encoding = raw, encoding
+    def __init__(self, stream: TextIO):
+        buffer: Any = stream.buffer
+        self.stream = stream  # which would close its bytes if it were let go
+        self.raw, self.encoding = getattr(buffer, "raw", buffer), stream.encoding
         self.trouble: OSError | None = None
-        self._foreign = codecs.lookup(encoding).name != "utf-8"
+        self._foreign = codecs.lookup(self.encoding).name != "utf-8"
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def writable(self) -> bool:
@@ -70,8 +72,7 @@ def spelt(letter: str, encoding: str) -> str:
 
 def opened(stream: TextIO) -> tuple[TextIO, Sink]:
     """A stream in place of a standard one, and where its bytes go."""
-    buffer: Any = stream.buffer
-    sink = Sink(getattr(buffer, "raw", buffer), stream.encoding)
+    sink = Sink(stream)
     text = io.TextIOWrapper(
         io.BufferedWriter(sink), "utf-8", "surrogateescape", line_buffering=bool(stream.line_buffering)
     )  # fmt: skip
