@@ -155,7 +155,17 @@ class Paper:
         return self.recipe.dynamics
 
     def run(self, settings: Settings | None = None, **options: Unpack[AnyDynamics]) -> Run:
-        """Run its experiment; options are those of `Recipe.run`."""
+        """Run its experiment; options are those of `Recipe.run`, such as `dynamics`, `seeds`, `record`, `store`.
+
+        ```python
+        >>> import tutelage as tt
+        >>> paper = tt.papers.both_layers
+        >>> run = paper.run(paper.configure({"steps": 50}), dynamics="descent", seeds=2, certify=False)
+        >>> run.loss.sizes["seed"]
+        2
+
+        ```
+        """
         return self.recipe.run(settings, **options)
 
     def __call__(self, **values: object) -> "Experiment":
