@@ -112,7 +112,11 @@ def test_an_old_file_stays_when_a_new_one_cannot_be_written(saved_run, monkeypat
 
 
 def test_a_picture_that_fails_leaves_nothing(cli, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(Figure, "savefig", full)
+    def half(self, path, **_):
+        Path(path).write_bytes(b"half")
+        full()
+
+    monkeypatch.setattr(Figure, "savefig", half)
     assert "No space left" in cli("show", "last", "--figure", tmp_path / "x.png").stderr
     assert not list(tmp_path.iterdir())
 
