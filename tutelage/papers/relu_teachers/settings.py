@@ -7,7 +7,6 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from tutelage._errors import shown
 from tutelage.papers.fields import Positive, check_cosine
 from tutelage.papers.recipe import Settings
 
@@ -72,8 +71,8 @@ class ReluTeachersSettings(Settings):
         check_cosine(self.cosine, self.teachers)
         if self.counts is not None and (len(self.counts) != self.teachers or sum(self.counts) != self.students):
             raise ValueError(
-                f"counts is {shown(self.counts)}, but {self.teachers} numbers that add up to "
-                f"students = {self.students} were expected"
+                f"counts has {len(self.counts)} numbers that add up to {sum(self.counts)}, but {self.teachers} that "
+                f"add up to students = {self.students} were expected"
             )
         if self.first is not None and len(self.first) != self.students:
             raise ValueError(f"first has {len(self.first)} rows but students is {self.students}; give one row each")
