@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import tutelage._files as files
+from tutelage import _config
 from tutelage._errors import BadInput
 from tutelage.papers.paper import Paper
 from tutelage.present.cli import app, streams
@@ -129,6 +131,24 @@ def test_links_are_followed_and_protected_files_are_left(cli, kept, tmp_path, mo
     assert link.is_symlink() and target.read_text() != "old"
     monkeypatch.setattr(files.os, "access", lambda *_: False)
     assert "write-protected" in bad(cli("export", "last", "--out", link))
+
+
+@pytest.mark.parametrize("words", [("runs", "--store"), ("reproduce", "tiny", "--out"), ("run", "tiny", "--out")])
+def test_an_empty_name_is_not_the_folder_one_is_in(cli, performed, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = cli(*words, "")
+    assert result.exit_code == 2 and "the name is empty" in result.stderr
+    assert performed == [] and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "none/below"])
+def test_a_cache_that_cannot_be_is_done_without(place, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    kept = {"jax_compilation_cache_dir": None}
+    monkeypatch.setattr(_config, "jax", SimpleNamespace(config=SimpleNamespace(update=kept.__setitem__)))
+    monkeypatch.setenv("TUTELAGE_CACHE", str(tmp_path / place))
+    _config.configure()
+    assert kept["jax_compilation_cache_dir"] == (str(tmp_path / place) if place.startswith("none") else None)
 
 
 def test_two_outputs_need_two_names(cli, performed, tmp_path):
