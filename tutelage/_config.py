@@ -13,10 +13,19 @@ def configure() -> None:
     """
     jax.config.update("jax_enable_x64", True)
     folder = cache_folder("compiled")
-    if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None):
+    if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None) or not _usable(folder):
         return
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _usable(folder: str) -> bool:
+    """Whether a cache can be there. JAX would warn of every program that it cannot read or keep; nothing is lost."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def cache_folder(part: str) -> str | None:

@@ -14,6 +14,8 @@ STEPS = 10**13
 """The most updates of a run: at one microsecond each they take four months."""
 SHORTEST, LONGEST = 1e-290, 1e300
 """Ends of a flow: beyond them times of records, or of a step, are zero or infinite."""
+CELLS, CELL = 10**6, 10_000
+"""The most cells of a sweep, whose names alone take hours to find, and the bytes that are kept of each."""
 
 
 def memory() -> int:
@@ -48,3 +50,10 @@ def fits(what: str, size: float, remedy: str) -> None:
         raise BadInput(
             f"{what} takes about {size / gib:.3g} GiB, but this machine has {there / gib:.3g} GiB; {remedy}."
         )
+
+
+def few_cells(what: str, count: int) -> None:
+    """Refuse a sweep of more cells than can be named or kept."""
+    fits(what, float(CELL) * min(count, 10**300), "ask for fewer")
+    if count > CELLS:
+        raise BadInput(f"{what} has {count} cells, but a sweep has at most {CELLS}; ask for fewer.")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, shown
 
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, given = (part.strip() for part in text.partition("="))
         if not equals or not name or not given:
-            raise BadInput(f"--set {text!r} is not of the form name=value; write for example --set dim=100.")
+            raise BadInput(f"--set {shown(text)} is not of the form name=value; write for example --set dim=100.")
         values[name] = value(given)
     return values
 
@@ -34,8 +34,9 @@ def value(text: str) -> Any:
     if text[0] in "[{":
         try:
             return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"--set value {text!r} is not a list: {error.msg}; write for example [1, 2.5].") from None
+        except (json.JSONDecodeError, RecursionError) as error:
+            reason = getattr(error, "msg", "too many brackets")
+            raise BadInput(f"--set value {shown(text)} is not a list: {reason}; write for example [1, 2.5].") from None
     if text.lower() in ("none", "null"):
         return None
     if text.lower() in ("true", "false"):

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tutelage._errors import BadInput
 from tutelage._interrupt import ask_to_stop
 from tutelage.present.cli import app
 from tutelage.store.store import Store
@@ -122,6 +123,8 @@ def test_a_cell_that_fails_is_told_and_the_rest_is_kept(monkeypatch):
         patch.setattr(workers, "compute", compute)
         result = cli(*SWEEP, "-q")
     assert result.exit_code == 1 and "dim=1000 failed: RuntimeError: no luck" in result.stderr
+    assert result.stderr.splitlines()[-1] == "tutelage: 1 cell failed; the same command tries again."
+    assert "1 of 5 cells have no result" in cli("show", "last").stdout
     assert load(only().result)["done"].values.tolist() == [True, False, True, True, True]
     shown = next(line for line in cli("show", "last").stdout.splitlines() if line.startswith("1000 "))
     assert shown.split() == ["1000", "0", "–", "–", "–", "0"]  # not done is not "still to come"
@@ -167,3 +170,18 @@ def test_a_measure_that_no_run_has_is_refused_and_leaves_nothing(monkeypatch):
     words = ("sweep", "both_layers", "--set", "steps=20", "--over", "dim=10,100", "--processes", 1, "-q")
     assert "did you mean 'loss'" in bad(cli(*words, "--measure", "final_lost"))
     assert Store().entries() == []
+
+
+def test_a_refused_sweep_leaves_no_checkpoint():
+    """A cell that takes seconds has one by the time it is measured."""
+    words = ("sweep", "both_layers", "--over", "dim=10,100", "--processes", 1, "-q", "--measure", "final_loss")
+
+    def compute(cell):
+        for name in (cell.checkpoint.name, f".{cell.checkpoint.name}.abc.part"):
+            (cell.checkpoint.parent / name).write_bytes(b"half")
+        raise BadInput("no such measure")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "compute", compute)
+        assert "no such measure" in bad(cli(*words))
+    assert {path.name for path in Store().root.rglob("*") if path.suffix != ".lock"} == {".locks", ".cells"}

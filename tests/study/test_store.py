@@ -507,7 +507,7 @@ def test_a_beginning_of_several_is_refused(tmp_path):
     ("text", "met"),
     [
         ("dim>1e4", False), ("dim>=100", True), ("dim=100", True), ("dim==1e2", True), ("dim != 100", False),
-        ("init=paper_chi", True), ("init!=paper_chi", False), ("init>a", False), ("paper=both_layers", True),
+        ("init=paper_chi", True), ("init!=paper_chi", False), ("init>3", False), ("paper=both_layers", True),
         ("seeds=2", True), ("seeds<2", False), ("state=finished", True), ("dynamics=descent", True),
         ("loss<1", True), ("nothing=1", False), ("samples=0", True),
     ],

@@ -25,6 +25,7 @@ from tutelage.study import cells, workers
 from tutelage.study.cells import VERDICTS, Cell
 from tutelage.study.measuring import measurements
 from tutelage.study.sweep import Sweep, _Work
+from tutelage.study.sweep_result import CellsFailed
 from tutelage.trajectory.findings import Checked, Finding, Table, Verdict
 
 BASE = tt.papers.both_layers(steps=50)
@@ -125,6 +126,44 @@ def test_a_sweep_of_verdicts_alone_needs_no_run(tmp_path, monkeypatch):
     assert found.dataset["claim:BL01"].values.tolist() == [[1.0, 1.0], [1.0, 1.0]] and not found.failed
 
 
+def test_a_claim_is_judged_once_on_all_seeds_from_0_up(tmp_path, monkeypatch):
+    """Not block by block, each on the same first seeds."""
+    asked = []
+
+    def check(self, settings, *, seeds, only):
+        asked.append(seeds)
+        return Table((Checked(CLAIM, Finding(Verdict.HOLDS), 0.0),))
+
+    monkeypatch.setattr(Paper, "check", check)
+    found = sweep(tmp_path, {"dim": [100]}, "claim:BL01", seeds=40)
+    assert asked == [40] and found.dataset["claim:BL01"].shape == (1, 40)
+    with pytest.raises(BadInput, match="seeds from 0 up"):
+        sweep(tmp_path, {"dim": [100]}, "claim:BL01", seeds=[3, 4])
+    cell = Cell(
+        "both_layers", BASE.settings.model_dump(), "descent", (32, 33), measurements(BASE.paper, "claim:BL01"), ""
+    )
+    with pytest.raises(BadInput, match="seeds from 0 up"):
+        cells.compute(cell)
+    assert asked == [40]
+
+
+def test_failed_cells_are_a_warning(tmp_path, monkeypatch):
+    def compute(cell):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(workers, "compute", compute)
+    with pytest.warns(
+        CellsFailed, match="3 of 3 cells failed and have no numbers, such as dim=10: RuntimeError: no luck"
+    ):
+        assert np.isnan(sweep(tmp_path).final_loss).all()
+
+
+def test_whole_numbers_beyond_64_bits_are_coordinates(tmp_path, monkeypatch):
+    measures = {"final_loss": {"values": [0.5, 0.5], "limit": [None, None], "law": None}}
+    monkeypatch.setattr(workers, "compute", lambda cell: {"measures": measures, "seconds": 0.0})
+    assert sweep(tmp_path, {"target": [10**25, 1]}).target.values.tolist() == [1e25, 1.0]
+
+
 def test_a_claim_whose_id_begins_that_of_another(monkeypatch):
     """`check(only="A")` also checks "A:x", which was not asked for."""
     paper = tt.papers.both_layers
@@ -192,7 +231,8 @@ def test_a_cell_that_raises_is_told_and_tried_again(tmp_path, computed):
             raise RuntimeError("no mark")
         return run.last("loss")
 
-    found = sweep(tmp_path / "store", measure=choosy)
+    with pytest.warns(CellsFailed, match="1 of 3 cells failed"):
+        found = sweep(tmp_path / "store", measure=choosy)
     assert found.failed == {"dim=100": "RuntimeError: no mark"}
     assert found.done.values.tolist() == [True, False, True]
     assert found.choosy.isnull().any("seed").values.tolist() == [False, True, False]
@@ -204,7 +244,8 @@ def test_a_cell_that_raises_is_told_and_tried_again(tmp_path, computed):
 
 
 def test_failures_of_several_blocks_are_all_told(tmp_path):
-    found = sweep(tmp_path, {"dim": [10]}, measure=lambda run: 1 / 0, seeds=4, block=2)
+    with pytest.warns(CellsFailed, match="2 of 2 cells failed"):
+        found = sweep(tmp_path, {"dim": [10]}, measure=lambda run: 1 / 0, seeds=4, block=2)
     assert list(found.failed) == ["dim=10, seeds 0 to 1", "dim=10, seeds 2 to 3"]
 
 
@@ -458,7 +499,8 @@ def test_a_cell_that_kills_its_workers_is_an_error_of_its_own(tmp_path, monkeypa
             os._exit(9)
         return run.last("loss")
 
-    found = sweep(tmp_path, {"dim": [100, 10]}, measure=deadly, processes=2)
+    with pytest.warns(CellsFailed, match="1 of 2 cells failed"):
+        found = sweep(tmp_path, {"dim": [100, 10]}, measure=deadly, processes=2)
     assert list(found.failed) == ["dim=100"] and "died 2 times" in found.failed["dim=100"]
     assert found.done.values.tolist() == [False, True]
 

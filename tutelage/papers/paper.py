@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 import pydantic
 import xarray as xr
 
-from tutelage._errors import BadInput, unknown
+from tutelage._errors import BadInput, shown, unknown
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
 from tutelage.papers.recipe import AnyDynamics, Options
@@ -18,6 +18,7 @@ from tutelage.papers.recipe import Recipe as Recipe
 from tutelage.papers.recipe import Settings as Settings
 from tutelage.problem.problem import AbstractProblem
 from tutelage.store.store import some_store
+from tutelage.trajectory.asked import seed_list
 from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
 
@@ -154,7 +155,17 @@ class Paper:
         return self.recipe.dynamics
 
     def run(self, settings: Settings | None = None, **options: Unpack[AnyDynamics]) -> Run:
-        """Run its experiment; options are those of `Recipe.run`."""
+        """Run its experiment; options are those of `Recipe.run`, such as `dynamics`, `seeds`, `record`, `store`.
+
+        ```python
+        >>> import tutelage as tt
+        >>> paper = tt.papers.both_layers
+        >>> run = paper.run(paper.configure({"steps": 50}), dynamics="descent", seeds=2, certify=False)
+        >>> run.loss.sizes["seed"]
+        2
+
+        ```
+        """
         return self.recipe.run(settings, **options)
 
     def __call__(self, **values: object) -> "Experiment":
@@ -200,6 +211,7 @@ class Paper:
         for id in only:
             if not any(_named(claim, id) for claim in self.claims):
                 raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
+        seeds = len(seed_list(seeds))
         wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
         with some_store():  # claims share runs
             return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
@@ -221,6 +233,15 @@ def _with_id(id: str, what: str, items: Sequence[Any]) -> Any:
     if id not in found:
         raise unknown(what, id, found)
     return found[id]
+
+
+def first_seeds(seeds: Sequence[int]) -> int:
+    """How many seeds these are, which must be the first ones: claims are judged on seeds 0, 1, and so on."""
+    if list(seeds) != list(range(len(seeds))):
+        raise BadInput(
+            f"Claims are judged on the seeds from 0 up, but these are {shown(list(seeds))}; ask for a number of seeds."
+        )
+    return len(seeds)
 
 
 def _named(claim: Claim, id: str) -> bool:
@@ -285,7 +306,7 @@ def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.Valida
     """The first validation error as one sentence: what came, what was expected, what to try."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
-    came = f"got {first['input']!r}" if name else ""
+    came = f"got {shown(first['input'])}" if name else ""
     about = model.model_fields[name].description if name in model.model_fields else ""
     message = first["msg"].removeprefix("Value error, ")
     place = f"{owner}: setting {name!r}" if name else f"{owner}: settings"

@@ -1,12 +1,13 @@
 """From the settings of a paper to a run: what to learn, how to move, what to record, and what to say of it."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
+import numpy as np
 import pydantic
 
 from tutelage._errors import BadInput
@@ -32,9 +33,48 @@ Move = AbstractDynamics | Sequence[Stage]
 
 
 class Settings(pydantic.BaseModel):
-    """Base of every paper's settings: unknown names are refused, values are frozen."""
+    """Base of every paper's settings: unknown names are refused, values are frozen.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.papers.both_layers(dim=True)
+    Traceback (most recent call last):
+    ...
+    tutelage._errors.BadInput: both_layers: setting 'dim' got True: a number was expected. dim is the input dimension d.
+
+    ```
+    """
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _numbers(cls, value: object, info: pydantic.ValidationInfo) -> object:
+        """Neither True nor a text is a number, although pydantic would make one of it."""
+        kinds = _kinds(cls.model_fields[info.field_name or ""].annotation)
+        if any(isinstance(leaf, (bool, np.bool_)) and bool not in kinds for leaf in _leaves(value)):
+            raise ValueError("a number was expected" if kinds & {int, float} else "a text was expected")
+        if kinds <= {int, float} and any(isinstance(leaf, str) for leaf in _leaves(value)):
+            raise ValueError("a number was expected")
+        return value
+
+
+def _kinds(annotation: Any) -> set[type]:
+    """What the values of a field are made of."""
+    if annotation in (bool, int, float, str):
+        return {annotation}
+    if isinstance(annotation, str):  # of a Literal
+        return {str}
+    return set().union(*map(_kinds, get_args(annotation)))
+
+
+def _leaves(value: object) -> Iterator[object]:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else None
+    if inside is None:
+        yield value
+    else:
+        for each in inside:
+            yield from _leaves(each)
 
 
 class Options(TypedDict, total=False):

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage._files import replaced, writing
+from tutelage._files import deliver
 from tutelage.trajectory.dataset import packed
 
 Format = Literal["csv", "parquet", "netcdf"]
@@ -21,8 +21,7 @@ def export(dataset: xr.Dataset, path: Path, to: Format) -> None:
     """Write a Dataset; the file is there whole, or not at all. All digits are kept."""
     if to == "parquet":
         _need_pyarrow()
-    with writing(path):
-        replaced(path, lambda part: _write(dataset, part, to))
+    deliver(path, lambda part: _write(dataset, part, to))
 
 
 def _write(dataset: xr.Dataset, path: Path, to: Format) -> None:

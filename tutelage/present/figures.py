@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.panels import Field, Panel, Series, Sheet
 from tutelage.present import labels
+from tutelage.present.pictures import write
 from tutelage.present.theme import DASHES, FORMATS, INK, PALETTE, QUIET, RC
 
 SIZES = {"*": 2.2, "X": 1.6, "x": 1.3, "+": 1.5, "P": 1.5, "^": 1.2, "v": 1.2, ".": 1.0}  # markers of equal weight
@@ -63,12 +64,7 @@ def save(sheet: Sheet, path: str | Path) -> Path:
         raise BadInput(
             f"Cannot draw into {path.name!r}: the suffix {path.suffix!r} is not one of {', '.join(FORMATS)}; try .png."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure = draw(sheet)
-    with matplotlib.rc_context(RC):
-        # No date inside, so that equal data give equal files.
-        date = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}[path.suffix.lower()]
-        figure.savefig(path, metadata=date)
+    write(draw(sheet), path)
     return path
 
 

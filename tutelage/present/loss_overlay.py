@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tutelage._plain import some
 from tutelage.present.listing import choices, varied
+from tutelage.present.pictures import write
 from tutelage.present.theme import PALETTE, RC
 from tutelage.store.store import Entry
 
@@ -53,7 +54,7 @@ def together(entries: Sequence[Entry], path: Path) -> int:
         axes.set(xscale="log", yscale="log", xlabel="time", ylabel="loss, median over seeds")
         axes.set_title(f"Loss of {some(len(kept), 'run')}")
         _coloured(axes, [entry for entry, _ in kept], [each for _, each in kept])
-        figure.savefig(path)
+    write(figure, path)
     return len(kept)
 
 

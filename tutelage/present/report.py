@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tutelage._files import deliver
 from tutelage._plain import duration, number, plain, some
 from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.claims import Checked
@@ -21,7 +22,8 @@ from tutelage.present.versions import machine, versions
 def write(results: Sequence[PaperResult], path: str | Path) -> Path:
     """Write the report of these results; links to data files are relative to it."""
     path = Path(path)
-    path.write_text(page(results, path.parent), encoding="utf-8")
+    content = page(results, path.parent)
+    deliver(path, lambda part: part.write_text(content, encoding="utf-8"))
     return path
 
 

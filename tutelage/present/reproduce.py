@@ -13,10 +13,9 @@ import jax
 import xarray as xr
 
 from tutelage import papers
-from tutelage._errors import BadInput
-from tutelage._files import write_json
+from tutelage._files import check_folder, deliver
 from tutelage._interrupt import Interrupted, stop_asked
-from tutelage._plain import plain
+from tutelage._plain import dumps, plain
 from tutelage._progress import listening
 from tutelage.analysis.claims import Table
 from tutelage.papers.paper import Figure, Paper, Settings, Size
@@ -27,6 +26,7 @@ from tutelage.present.progress import Reporter, Within
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
 from tutelage.store.store import Store
+from tutelage.trajectory.asked import seed_list
 from tutelage.trajectory.dataset import save
 
 _DRAWING = threading.Lock()  # the settings of matplotlib are global
@@ -64,13 +64,11 @@ def reproduce(
 
     A figure or claim that crashes is recorded in the report and does not stop the others.
     """
-    wanted = plan(targets)
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
-    place = store if isinstance(store, Store) else Store(store)
+    wanted, seeds = plan(targets), len(seed_list(seeds))
+    folder, place = Path(out), store if isinstance(store, Store) else Store(store)
+    for each in (folder, place.root):
+        check_folder(each)
+    folder.mkdir(parents=True, exist_ok=True)
     costs = Costs.of_this_machine()
     before = [costs.of(paper.name, _whole(chosen, seeds, certify), size) for paper, chosen in wanted]
     results = []
@@ -81,7 +79,8 @@ def reproduce(
             if not results[-1].crashes:
                 costs.note(results[-1].seconds, paper.name, _whole(chosen, seeds, certify), size)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
-    write_json({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}, folder / "claims.json")
+    about = dumps({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}) + "\n"
+    deliver(folder / "claims.json", lambda part: part.write_text(about, encoding="utf-8"))
     return Reproduction(report.write(results, folder / "report.html"), tuple(results))
 
 

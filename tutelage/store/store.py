@@ -1,5 +1,6 @@
 """A folder of runs: one folder each, named by a hash of its full specification. Made to be listed without JAX."""
 
+import math
 import os
 import re
 import shutil
@@ -340,6 +341,13 @@ def _held(root: Path, id: str) -> bool:
         return False  # a store that can only be read has nobody at work in it
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
+
+
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": lambda a, b: a <= b,
     ">=": lambda a, b: a >= b,
@@ -361,10 +369,12 @@ def condition(text: str) -> Callable[[Entry], bool]:
 
     ```
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|==|=|<|>)\s*(.+?)\s*", text)
+    found = re.fullmatch(r"([A-Za-z_]\w*)\s*(<=|>=|!=|==|=|<|>)\s*([^<>=!\s][^<>=!]*)", text.strip())
     if not found:
         raise BadInput(f"--where {text!r} is not a condition; write for example dim>1e4 or init=iid.")
     name, relation, wanted = found.groups()
+    if relation[0] in "<>" and not _is_number(wanted):
+        raise BadInput(f"--where {text!r} compares with {wanted!r}, but a number was expected, such as in dim>1e4.")
     compare = _RELATIONS[relation.replace("==", "=")]
 
     def meets(entry: Entry) -> bool:

@@ -13,7 +13,7 @@ from tutelage._identity import digest
 from tutelage._plain import plain
 from tutelage.analysis.claims import Verdict
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.papers.paper import Paper, Settings
+from tutelage.papers.paper import Paper, Settings, first_seeds
 from tutelage.study.measuring import Measurement
 from tutelage.trajectory.measures import Measured, needed
 
@@ -76,7 +76,7 @@ def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
     wanted = {each.claim: each.name for each in cell.measurements if each.claim}
     if not wanted:
         return {}
-    seeds = len(cell.seeds)
+    seeds = first_seeds(cell.seeds)
     table = paper.check(settings, seeds=seeds, only=tuple(wanted))
     rows = [row for row in table.rows if row.claim.id in wanted]  # "SM-T2" also names "SM-T2:edge"
     numbers = {wanted[row.claim.id]: VERDICTS.get(row.finding.verdict, np.nan) for row in rows}

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable
 
-from tutelage.papers.paper import Paper
+from tutelage._files import check_folder
+from tutelage.papers.paper import Paper, first_seeds
 from tutelage.store.fetching import write_claims
 from tutelage.trajectory.findings import Table
 from tutelage.trajectory.result import Run
@@ -13,8 +14,10 @@ def claims_of(paper: Paper, run: Run, progress: Callable[[str, int, int], None] 
     """The checked claims; beside a stored run they are kept."""
     if run.claims is not None:
         return run.claims
+    if run.entry is not None:
+        check_folder(run.entry.folder)  # claims that cannot be kept are not checked: it takes minutes
     settings = paper.configure(json.loads(run.dataset.attrs["paper_settings"]))
-    table = paper.check(settings, seeds=run.dataset.sizes["seed"], progress=progress)
+    table = paper.check(settings, seeds=first_seeds(run.dataset["seed"].values.tolist()), progress=progress)
     if run.entry is not None:
         write_claims(run.entry, table)
     return table

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import qmc
 
-from tutelage._checks import mapping, one_of, text, whole
-from tutelage._errors import BadInput, unknown
-from tutelage._limits import fits
+from tutelage._checks import mapping, one_of, real, text, whole
+from tutelage._errors import BadInput, shown, unknown
+from tutelage._limits import CELLS, few_cells
 from tutelage._values import value
 from tutelage.papers.paper import Paper
 
@@ -28,6 +28,16 @@ class Range:
     high: float
     count: int | None = None
     log: bool = True
+
+    def __post_init__(self) -> None:
+        low, high = real("The low end of a range", self.low), real("The high end of a range", self.high)
+        if self.log and (low <= 0 or high <= 0):
+            raise BadInput(f"The range {low:g}..{high:g} is log-spaced, so that both ends must be above 0; try :lin.")
+        span = high / low if self.log else high - low
+        if not math.isfinite(span) or (self.log and span == 0):
+            raise BadInput(f"The range {low:g}..{high:g} spans more than numbers can; bring its ends closer together.")
+        if self.count is not None:
+            whole("The number of points of a range", self.count, least=1, most=CELLS)
 
     def at(self, part: np.ndarray) -> np.ndarray:
         """The values at parts 0 to 1 of the way."""
@@ -74,9 +84,7 @@ def parsed(text: str) -> tuple[Any, ...] | Range:
         return tuple(value(part.strip()) for part in text.split(",") if part.strip())
     low, high = (_number(part, text) for part in found.groups()[:2])
     log = low > 0 and high > 0 if found[4] is None else found[4] == "log"
-    if log and (low <= 0 or high <= 0):
-        raise BadInput(f"--over {text!r} is log-spaced, but its ends must then be above 0; write :lin after it.")
-    return Range(low, high, int(found[3]) if found[3] else None, log)
+    return Range(low, high, value(found[3]) if found[3] else None, log)
 
 
 def _number(text: str, whole: str) -> float:
@@ -113,20 +121,13 @@ def design(
     asked = {_setting(paper, name): parsed(what) if isinstance(what, str) else what for name, what in over.items()}
     if kind == "grid":
         axes = {name: _axis(paper, name, what) for name, what in asked.items()}
-        _few(math.prod(len(axis) for axis in axes.values()))
+        few_cells("This grid", math.prod(map(len, axes.values())))
         return Design(kind, tuple(axes), tuple(_product(axes)), axes)
     if points is None:
         raise BadInput(f"A {kind} design needs the number of its points; write for example --points 64.")
-    points, seed = whole("points", points, least=1), whole("design_seed", seed)
-    _few(points)
+    points, seed = whole("points", points, least=1, most=CELLS), whole("design_seed", seed)
+    few_cells("This design", points)
     return Design(kind, tuple(asked), tuple(_scattered(paper, asked, kind, points, seed)), {})
-
-
-POINT = 4096  # bytes of a point of a sweep: its settings, its cells and their results
-
-
-def _few(points: int) -> None:
-    fits(f"A sweep over {points} points", float(POINT) * points, "ask for fewer points")
 
 
 def _setting(paper: Paper, name: str) -> str:
@@ -141,11 +142,17 @@ def _axis(paper: Paper, name: str, what: Range | Sequence[Any]) -> tuple[Any, ..
     if isinstance(what, Range):
         if what.count is None:
             raise BadInput(f"The range of {name} has no number of points; write for example {name}=1e2..1e8:13.")
-        _few(what.count)
         found = [_rounded(paper, name, each) for each in what.at(np.linspace(0, 1, what.count))]
     else:
-        found = [_plain(each) for each in (what if np.iterable(what) else [what])]
-    values = tuple(dict.fromkeys(found))
+        listed = list(itertools.islice(what, CELLS + 1)) if np.iterable(what) else [what]
+        few_cells(f"The list of values of {name}", len(listed))
+        found = [_plain(each) for each in listed]
+    try:
+        values = tuple(dict.fromkeys(found))
+    except TypeError:
+        raise BadInput(
+            f"{name} cannot be swept over values such as {shown(found[0])}; pass numbers or names."
+        ) from None
     if not values:
         raise BadInput(f"--over {name} has no values; write for example {name}=1,2,3.")
     return values

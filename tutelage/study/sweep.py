@@ -1,10 +1,12 @@
 """Sweeps: many settings, many seeds, a few numbers of each run; safe to stop, and only what is missing is computed."""
 
 import contextlib
+import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +20,17 @@ from tutelage._errors import BadInput
 from tutelage._files import is_file, read_record, replaced, write_record, writing
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
+from tutelage._limits import few_cells
 from tutelage._plain import duration, some
 from tutelage._revisions import SCHEMA
-from tutelage.papers.paper import Experiment, Paper
+from tutelage.papers.paper import Experiment, Paper, first_seeds
 from tutelage.store.store import Entry, Store, tidied
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
 from tutelage.study.measuring import Measurement, Wanted, measurements
-from tutelage.study.sweep_result import Sweep
+from tutelage.study.sweep_result import CellsFailed, Sweep
 from tutelage.trajectory.asked import Asked, seed_list
 from tutelage.trajectory.dataset import packed, provenance
 from tutelage.trajectory.measures import needed
@@ -59,6 +62,7 @@ class _Plan:
 
     def cells(self) -> list[list[Cell]]:
         """By point, by block of seeds."""
+        few_cells("This sweep", len(self.design.points) * math.ceil(len(self.seeds) / self.block))
         blocks = [self.seeds[at : at + self.block] for at in range(0, len(self.seeds), self.block)]
         return [[self._cell(experiment, block) for block in blocks] for experiment in self.experiments()]
 
@@ -145,7 +149,12 @@ def sweep(
     entry = kept.prepare(digest(spec["asked"]), spec)
     with kept.locked(entry.id, told=told):
         tidied(entry)
-        return _Work(kept, entry, plan, cells, progress).done(processes, client)
+        done = _Work(kept, entry, plan, cells, progress).done(processes, client)
+    if done.failed:
+        where, why = next(iter(done.failed.items()))
+        count = f"{len(done.failed)} of {some(sum(map(len, cells)), 'cell')}"
+        warnings.warn(CellsFailed(f"{count} failed and have no numbers, such as {where}: {why}"), stacklevel=2)
+    return done
 
 
 def _plan(
@@ -162,12 +171,18 @@ def _plan(
     base = papers.get(experiment) if isinstance(experiment, str) else experiment
     base = base() if isinstance(base, Paper) else base
     base = instance("experiment", base, Experiment, "the name of a paper, a paper or one of its experiments")
-    numbers, block = seed_list(seeds), whole("block", block, least=1)
-    paper = base.paper
+    numbers, block, paper = seed_list(seeds), whole("block", block, least=1), base.paper
     if dynamics is not None:
         one_of(f"dynamics of {paper.name}", dynamics, paper.dynamics)
+    wanted = measurements(paper, measure)
+    if any(each.claim for each in wanted):
+        block = max(block, first_seeds(numbers))  # a claim is judged once, on all seeds
     chosen = planned(paper, over, kind=kind, points=points, seed=design_seed)
-    return _Plan(paper, base, chosen, measurements(paper, measure), numbers, dynamics, block)
+    return _Plan(paper, base, chosen, wanted, numbers, dynamics, block)
+
+
+class _Refused(Exception):
+    """The first cell cannot be, and so none can."""
 
 
 def _check(processes: Any, client: Any, progress: Any, told: Any) -> None:
@@ -202,10 +217,14 @@ class _Work:
         began, missing = time.perf_counter(), self._missing(checkpoints=client is None)
         self.store.note(self.entry.id, f"begun: {len(missing)} of {some(len(self.cells), 'cell')} to do")
         self._tell()
-        with contextlib.closing(self._computed(missing, processes, client)) as outcomes:
-            for id, outcome in outcomes:
-                self._commit(id, outcome)
-                self._tell()
+        try:
+            with contextlib.closing(self._computed(missing, processes, client)) as outcomes:
+                for id, outcome in outcomes:
+                    self._commit(id, outcome)
+                    self._tell()
+        except _Refused as error:
+            self._forget(missing)
+            raise BadInput(str(error)) from None
         if missing or self.store.find(self.entry.id).state != "finished":
             self._write(final=len(self.results) == len(self.cells), seconds=time.perf_counter() - began)
         if stop_asked() and len(self.results) + len(self.failed) < len(self.cells):
@@ -238,10 +257,7 @@ class _Work:
         """A result is kept once and for all; an error is told, and tried again when the sweep is asked for again."""
         cell = self.cells[id]
         if outcome.get("refused") and not self.results and not self.failed:
-            # Such as a measure that no run has: no other cell will know it either.
-            if not self.entry.result.is_file():
-                shutil.rmtree(self.entry.folder, ignore_errors=True)
-            raise BadInput(outcome["error"])
+            raise _Refused(outcome["error"])  # such as a measure that no run has: no other cell will know it either
         if "error" in outcome:
             where = ", ".join(f"{name}={cell.settings[name]}" for name in self.plan.names)
             if len(self.table[0]) > 1:
@@ -253,12 +269,25 @@ class _Work:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             write_record({"cell": id, "run": cell.plain(), **outcome}, file)
-        # With what workers that were killed left half-written.
-        for left in (file.with_suffix(".npz"), *file.parent.glob(f".{id}.npz.*.part")):
-            left.unlink(missing_ok=True)
+        self._unkept(id)
         self.results[id] = outcome
         if time.monotonic() > self._due:
             self._write()
+
+    def _unkept(self, id: str) -> None:
+        """Remove the checkpoint of a cell, with what workers that were killed left half-written."""
+        file = self._file(id)
+        for left in (file.with_suffix(".npz"), *file.parent.glob(f".{id}.npz.*.part")):
+            left.unlink(missing_ok=True)
+
+    def _forget(self, cells: Iterable[str]) -> None:
+        """Leave nothing of a sweep that cannot be."""
+        for id in cells:
+            self._unkept(id)
+            with contextlib.suppress(OSError):  # there may be others in it
+                self._file(id).parent.rmdir()
+        if not self.entry.result.is_file():
+            shutil.rmtree(self.entry.folder, ignore_errors=True)
 
     def _tell(self) -> None:
         if self.progress:
@@ -340,4 +369,5 @@ def _result(file: Path, cell: Cell) -> workers.Outcome:
 def _coordinate(values: Sequence[Any]) -> np.ndarray:
     """Numbers as numbers; anything else as text."""
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-    return np.array(values) if numbers else np.array([str(each) for each in values])
+    found = np.array(values) if numbers else np.array([str(each) for each in values])
+    return found.astype(float) if found.dtype == object else found  # whole numbers too large for 64 bits

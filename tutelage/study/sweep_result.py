@@ -32,6 +32,10 @@ class Fitting(Comparing, total=False):
     level: float
 
 
+class CellsFailed(UserWarning):
+    """Some cells of a sweep have no numbers."""
+
+
 @dataclass(frozen=True)
 class Sweep(Recorded):
     """The result of a sweep: a Dataset whose dims are the settings and `seed`; its variables are attributes.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tutelage._checks import flag
 from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
-from tutelage._files import intact, replaced, sealed
+from tutelage._files import deliver, intact, sealed
 from tutelage._identity import digest
 from tutelage._version import __version__
 from tutelage.trajectory.observables import Observable
@@ -109,12 +109,9 @@ def _no_cluster() -> contextlib.AbstractContextManager[Any]:
 
 
 def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
-    """Write one NetCDF file; the groups of a DataTree are groups of it."""
+    """Write one NetCDF file, whole or not at all; the groups of a DataTree are groups of it."""
     place, content = path_at("The file to write", path), packed(data)
-    try:
-        replaced(place, lambda part: part.write_bytes(content))
-    except OSError as error:
-        raise BadInput(f"{path} could not be written ({error.strerror or error}); choose another place.") from None
+    deliver(place, lambda part: part.write_bytes(content))
 
 
 @overload

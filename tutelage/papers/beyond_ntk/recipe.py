@@ -10,6 +10,7 @@ from tutelage.dynamics import Descent, Flow, Record, Truncation
 from tutelage.papers.beyond_ntk.observed import observed
 from tutelage.papers.beyond_ntk.phases import phases
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
+from tutelage.papers.fields import updates
 from tutelage.papers.recipe import Move, Recipe
 from tutelage.problem import Gaussian, GaussianRows, Problem, TwoLayer, equicorrelated
 from tutelage.trajectory import Stage
@@ -74,7 +75,7 @@ def _first_stage(settings: BeyondNtkSettings) -> int | None:
     """After how many updates Algorithm 1 raises its cap; None if it has one stage."""
     if not settings.truncate or settings.stage is None:
         return None
-    return max(1, round(settings.stage / settings.step))
+    return updates(settings.stage, settings.step)
 
 
 def _two_stages(one: Descent, two: Descent, end: int, record: Record) -> list[Stage]:

@@ -6,7 +6,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.fields import Positive, check_cosine
+from tutelage.papers.fields import Positive, check_cosine, updates
 from tutelage.papers.recipe import Settings
 
 SLOPES = {"abs": (1.0, 0.0), "relu": (0.5, 0.5), "relu2": (1.0, 1.0)}
@@ -93,7 +93,7 @@ class BeyondNtkSettings(Settings):
     @property
     def steps(self) -> int:
         """The number of updates."""
-        return max(1, round(self.until / self.step))
+        return updates(self.until, self.step)
 
     @property
     def algorithm_step(self) -> float:

@@ -30,7 +30,9 @@ class BothLayersSettings(Settings):
     )
     step: Positive = Field(0.1, description="the step size mu.")
     steps: int = Field(600, ge=1, le=10**9, description="the number of updates; a flow runs to time step x steps.")
-    samples: int = Field(0, ge=0, description="the number of training examples n; 0 is the exact population loss.")
+    samples: int = Field(
+        0, ge=0, le=10**8, description="the number of training examples n; 0 is the exact population loss."
+    )
     noise: float = Field(0.0, ge=0, description="the standard deviation of the label noise (samples only).")
     activation: str = Field("relu", description="the student's activation; the paper's is relu.")
     first: tuple[tuple[float, ...], ...] | None = Field(

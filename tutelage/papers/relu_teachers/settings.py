@@ -55,7 +55,10 @@ class ReluTeachersSettings(Settings):
     steps: int = Field(5000, ge=1, le=10**9, description="the number of updates; a flow runs to time step x steps.")
     batch: int = Field(512, ge=1, le=10**6, description="the number of fresh examples per update of SGD.")
     samples: int = Field(
-        0, ge=0, description="descent and flow on this many examples, used again; 0 is the exact population loss."
+        0,
+        ge=0,
+        le=10**8,
+        description="descent and flow on this many examples, used again; 0 is the exact population loss.",
     )
     noise: float = Field(0.0, ge=0, description="the standard deviation of the label noise (sgd and samples).")
 
@@ -68,8 +71,8 @@ class ReluTeachersSettings(Settings):
         check_cosine(self.cosine, self.teachers)
         if self.counts is not None and (len(self.counts) != self.teachers or sum(self.counts) != self.students):
             raise ValueError(
-                f"counts is {self.counts}, but {self.teachers} numbers that add up to students = {self.students} "
-                "were expected"
+                f"counts has {len(self.counts)} numbers that add up to {sum(self.counts)}, but {self.teachers} that "
+                f"add up to students = {self.students} were expected"
             )
         if self.first is not None and len(self.first) != self.students:
             raise ValueError(f"first has {len(self.first)} rows but students is {self.students}; give one row each")

@@ -7,7 +7,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from tutelage.papers.fields import Positive, check_cosine
+from tutelage.papers.fields import Positive, check_cosine, updates
 from tutelage.papers.recipe import Settings
 
 
@@ -64,7 +64,7 @@ class SoftMoeSettings(Settings):
     @property
     def steps(self) -> int:
         """The number of updates of sgd and descent to the horizon."""
-        return max(1, math.ceil(self.horizon / self.step))
+        return updates(self.horizon, self.step, math.ceil)
 
     @property
     def importance(self) -> np.ndarray:

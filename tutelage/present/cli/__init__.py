@@ -1,5 +1,7 @@
 """The command line: each command is a skin over one public function. Heavy imports wait until a command needs them."""
 
+import errno
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from tutelage._errors import BadInput
+from tutelage.present.cli import streams
 from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
@@ -19,6 +22,7 @@ from tutelage.present.cli.options import (
     StoreFolder,
     configured,
     console,
+    named,
     print_json,
     stoppable,
     tell,
@@ -31,15 +35,38 @@ if TYPE_CHECKING:
     from tutelage.papers.paper import Paper
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""What is wrong with a disk or its permissions, and not with the program."""
+
+
 class _Group(TyperGroup):
-    """Bad input is one sentence on stderr and exit code 2; other errors stay loud."""
+    """What cannot be is one sentence on stderr: bad input, or a disk, with exit code 2; memory, with 1.
+
+    Other errors stay loud.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BadInput as error:
-            typer.echo(f"tutelage: {error}", err=True)
-            raise typer.Exit(2) from None
+            raise _told(str(error), 2) from None
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise _told(f"{error.filename or 'A file'} cannot be used ({error.strerror}).", 2) from None
+        except KeyboardInterrupt:
+            raise _told("stopped.", 130) from None
+        except Exception as error:
+            if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+                raise
+            raise _told(
+                "The memory was used up; ask for fewer seeds, samples or records, or smaller sizes.", 1
+            ) from None
+
+
+def _told(sentence: str, code: int) -> typer.Exit:
+    typer.echo(f"tutelage: {sentence}", err=True)
+    return typer.Exit(code)
 
 
 app = typer.Typer(
@@ -99,7 +126,9 @@ def run(
         bool, typer.Option("--fresh", help="Compute it even if the store has it; both must agree, bit for bit.")
     ] = False,
     folder: StoreFolder = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.nc", help="Write the trajectory as NetCDF.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=named, metavar="FILE.nc", help="Write the trajectory as NetCDF.")
+    ] = None,
     figure: FigureFile = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -197,7 +226,9 @@ def reproduce(
         list[str] | None, typer.Argument(metavar="PAPER[/FIGURE]", help="Papers or single figures; default: all.")
     ] = None,
     full: Annotated[bool, typer.Option("--full/--quick", help="The papers' own sizes, or quick ones.")] = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and its files.")] = Path("report"),
+    out: Annotated[Path, typer.Option(parser=named, metavar="DIR", help="Folder for the report and its files.")] = Path(
+        "report"
+    ),
     seeds: Seeds = 10,
     certify: Certify = False,
     folder: StoreFolder = None,
@@ -299,7 +330,11 @@ def _outcome(result: Any) -> dict[str, Any]:
 
 def main() -> None:
     """The `tutelage` command."""
-    app()
+    sink = streams.begin()
+    try:
+        app()
+    except SystemExit as end:
+        sys.exit(streams.ended(sink, end.code))
 
 
 if __name__ == "__main__":

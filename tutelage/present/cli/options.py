@@ -1,6 +1,7 @@
 """What the commands share: their common options, and how they print."""
 
 import contextlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
     from tutelage.papers.paper import Paper
 
+
+def named(text: str | Path) -> Path:
+    """A path from a command line; an empty one would be the folder that one is in."""
+    if not str(text).strip():
+        raise typer.BadParameter("the name is empty; write for example --out run.nc or --store runs.")
+    return Path(text)
+
+
 PaperName = Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper; `tutelage papers` lists them.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
@@ -25,19 +34,22 @@ Dynamics = Annotated[
     Literal["descent", "flow", "sgd"] | None,
     typer.Option("--dynamics", help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
 ]
-FigureFile = Annotated[Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw it into this file.")]
+FigureFile = Annotated[
+    Path | None, typer.Option("--figure", parser=named, metavar="FILE.png", help="Draw it into this file.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
 StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="Where runs are kept; default: TUTELAGE_STORE, or runs.")
+    Path | None,
+    typer.Option("--store", parser=named, metavar="DIR", help="Where runs are kept; default: TUTELAGE_STORE, or runs."),
 ]
 
 
 def print_json(value: Any) -> None:
-    """JSON on stdout."""
-    from tutelage._plain import dumps
+    """JSON on stdout, in ASCII: the same wherever it is printed, and read alike by every program."""
+    from tutelage._plain import plain
 
-    typer.echo(dumps(value))
+    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 def tell(*paths: Path) -> None:
@@ -56,14 +68,17 @@ def console() -> "Console":
 
 def writable(out: Path | None, figure: Path | None) -> None:
     """Find out before a long run, not after it, that its result has nowhere to go."""
+    from tutelage._files import check_file
+
     if figure is not None:
         from tutelage.present.theme import FORMATS
 
         if figure.suffix.lower() not in FORMATS:
             raise BadInput(f"--figure {str(figure)!r} must end in one of {', '.join(FORMATS)}; try {figure.stem}.png.")
+    if out is not None and figure is not None and out.resolve() == figure.resolve():
+        raise BadInput(f"--out and --figure are both {str(out)!r}; give each a name of its own.")
     for path in filter(None, (out, figure)):
-        if not path.parent.is_dir():
-            raise BadInput(f"The folder of {str(path)!r} does not exist; make it first or choose another.")
+        check_file(path)
 
 
 @contextlib.contextmanager

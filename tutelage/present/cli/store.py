@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tutelage._errors import BadInput
-from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console, print_json, tell, writable
+from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console, named, print_json, tell, writable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,8 @@ def runs(
                      "repeated."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.png", help="Draw the losses of all of them together.")
+        Path | None, typer.Option("--figure", parser=named, metavar="FILE.png",
+                                   help="Draw the losses of all of them together.")
     ] = None,
     folder: StoreFolder = None,
     as_json: Json = False,
@@ -45,13 +46,15 @@ def runs(
     store = Store(folder)
     writable(None, figure)
     found = store.select(paper, where or ())
+    if not found:
+        _check_names([_name(text) for text in where or ()], store.entries())
     if figure:
         _draw_together(found, figure)
     if as_json:
         # A line per run: the records are plain, and quicker without indentation.
-        typer.echo("[" + ",\n ".join(json.dumps(entry.record(), ensure_ascii=False) for entry in found) + "]")
+        typer.echo("[" + ",\n ".join(json.dumps(entry.record()) for entry in found) + "]")
     elif found:
-        listing(found, [re.findall(r"\w+", text)[0] for text in where or ()])
+        listing(found, [_name(text) for text in where or ()])
     elif paper or where:
         typer.echo(f"No run in {store.root} matches; `tutelage runs` lists all.")
     else:
@@ -100,7 +103,8 @@ def export(
     run: RunName,
     to: Annotated[Literal["csv", "parquet", "netcdf"], typer.Option("--to", help="The format.")] = "csv",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write; default: the run's id, in this folder.")
+        Path | None,
+        typer.Option(parser=named, metavar="FILE", help="Where to write; default: the run's id, in this folder."),
     ] = None,
     folder: StoreFolder = None,
 ) -> None:
@@ -154,6 +158,28 @@ def rm(
 
 
 # ---- parts
+
+
+def _name(condition: str) -> str:
+    """What a condition is about."""
+    return str(re.findall(r"\w+", condition)[0])
+
+
+def _check_names(names: list[str], entries: list["Entry"]) -> None:
+    """Refuse names that neither a run nor a paper has: no run will ever match. The papers are asked last; they take
+    a second to import."""
+    strange = [name for name in names if all(entry.value(name) is None for entry in entries)]
+    if not strange or not entries:
+        return
+    from tutelage import papers
+    from tutelage._errors import unknown
+
+    facts = {"id", "kind", "state", "seeds", "paper", "dynamics", "loss", "seconds"}
+    told = {name for entry in entries for part in (entry.spec, entry.summary) for name in part}
+    settings = {name for each in papers.names() for name in papers.get(each).settings.model_fields}
+    for name in strange:
+        if name not in facts | told | settings:
+            raise unknown("name in --where", name, facts | settings)
 
 
 def _is_file(name: str) -> bool:
@@ -248,6 +274,7 @@ def _show_unfinished(entry: "Entry", as_json: bool) -> None:
 
 
 def _show_sweep(entry: "Entry", figure: Path | None, opened: bool, as_json: bool) -> None:
+    from tutelage._plain import some
     from tutelage.present import sweep_tables, terminal
     from tutelage.study.sweep_result import Sweep
 
@@ -257,6 +284,10 @@ def _show_sweep(entry: "Entry", figure: Path | None, opened: bool, as_json: bool
     else:
         terminal.entries(console(), _about(entry) | entry.summary, "Sweep")
         sweep_tables.tables(console(), done)
+        missing = int((~done.dataset["done"].values).sum())
+        if missing:
+            cells = some(done.dataset["done"].size, "cell")
+            typer.echo(f"{missing} of {cells} have no result; `tutelage sweep` with the same settings computes them.")
     for path in sweep_tables.draw(done, {}, figure) if figure or opened else ():
         tell_aside(path)
         if opened:

@@ -1,11 +1,13 @@
 """The commands for many runs: a sweep over settings, and the phase diagrams of a paper."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from tutelage._errors import BadInput, unknown
+from tutelage._plain import some
 from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
@@ -151,6 +153,7 @@ def report(
     for where, why in done.failed.items():
         typer.echo(f"tutelage: {where} failed: {why}", err=True)
     if done.failed:
+        typer.echo(f"tutelage: {some(len(done.failed), 'cell')} failed; the same command tries again.", err=True)
         raise typer.Exit(1)
 
 
@@ -175,8 +178,14 @@ def _swept(
     from tutelage.present.progress import Progress
     from tutelage.study.cluster import connect
     from tutelage.study.sweep import sweep as swept
+    from tutelage.study.sweep_result import CellsFailed
 
     client = connect(scheduler) if scheduler else None
-    with Progress(quiet=quiet, title=f"sweeping {experiment.paper.name}") as progress, stoppable():
+    with (
+        Progress(quiet=quiet, title=f"sweeping {experiment.paper.name}") as progress,
+        stoppable(),
+        warnings.catch_warnings(),
+    ):
         where: dict[str, Any] = {"store": folder, "client": client, "processes": processes}
+        warnings.simplefilter("ignore", CellsFailed)  # `report` says it
         return swept(experiment, **options, **where, progress=progress, told=progress.tell)
