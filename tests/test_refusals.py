@@ -566,7 +566,7 @@ def test_own_functions_must_give_numbers():
         descend(schedule=lambda n: None)
 
 
-@pytest.mark.parametrize("value", [True, None, "3", [3], 1 + 0j, NAN, INF, object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [True, None, "3", [3], 1 + 0j, NAN, INF, object()], ids=lambda each: str(type(each)))
 def test_what_is_no_number(value):
     for check in (whole, real):
         with pytest.raises(BadInput, match="^x is "):
