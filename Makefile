@@ -2,6 +2,8 @@
 # make reproduce  quick reproduction of every paper: figures, claims, one HTML report
 # make test       the whole gate: lint, docs, tests
 # make soak       200 kills at random moments over several runs and sweeps
+# make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
+# make mutants    small faults in the code, one by one, and which tests see them
 # make lint | docs | pages | bench | clean
 
 PYTHON ?= python3
@@ -14,7 +16,7 @@ RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: install develop reproduce test lint docs pages bench soak clean
+.PHONY: install develop reproduce test lint docs pages bench soak laws mutants clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -55,12 +57,21 @@ pages: $(DEV)
 	$(BIN)/python docs/make_api.py
 	$(BIN)/python docs/make_reliability.py
 
+# Run on demand, and not timings.
+DEMAND := soak laws mutants
+
 bench: $(DEV)
 	$(INSTALL) ".[bench]"
-	@for script in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/[a-z]*.py)); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for script in $(filter-out $(DEMAND:%=benchmarks/%.py),$(wildcard benchmarks/[a-z]*.py)); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 soak: $(DEV)
 	$(BIN)/python benchmarks/soak.py --kills 200
+
+laws: $(DEV)
+	$(BIN)/python benchmarks/laws.py
+
+mutants: $(DEV)
+	$(BIN)/python benchmarks/mutants.py
 
 clean:
 	rm -rf $(VENV) $(REPORT) site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,9 +1,11 @@
 """Shared by the benchmarks: one thread each, interleaved timings, and a results file with date, machine and command."""
 
+import contextlib
 import datetime
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -32,6 +34,14 @@ def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 5) -> dict[str
     return best
 
 
+def _commit() -> str | None:
+    """Of the code that was measured; None outside a repository."""
+    words = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=10"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip() or None
+    return None
+
+
 def write(name: str, result: dict[str, Any]) -> None:
     """Print the result and keep it in `benchmarks/results/<name>.json`."""
     import jax
@@ -39,6 +49,7 @@ def write(name: str, result: dict[str, Any]) -> None:
     about = {
         "date": datetime.date.today().isoformat(),
         "command": f"python benchmarks/{Path(sys.argv[0]).name}",
+        "commit": _commit(),
         "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "threads_used": 1},
         "versions": {"python": platform.python_version(), "jax": jax.__version__},
     }

@@ -43,6 +43,14 @@ def promoting(nothing_is_promoted):
         yield
 
 
+@pytest.fixture(scope="module")
+def quickly_compiled():
+    """Code that runs once is compiled without optimisation, in half the time; its numbers differ by roundings."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     """No test may leave global matplotlib settings changed."""

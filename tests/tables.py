@@ -176,6 +176,15 @@ ORACLES: dict[str, Callable[[Any], Seen]] = {
     "empirical mixture": _empirical_mixture(_SQUARE),
 }
 
+HOMOGENEOUS = {
+    **dict.fromkeys(("population, linear teacher", "population, shared kink", "population, shared kink, quick"), 1),
+    **dict.fromkeys(("population, other kink", "empirical, kinked"), 1),
+    "tied population": 2,
+    **dict.fromkeys(("mixture", "mixture, another teacher", "empirical mixture"), 0),
+}
+"""Oracles of units that are homogeneous in their rows, and the degree: a row `c w` makes a unit `c^degree` times as
+large. Of a mixture only the directions of rows matter, each by itself."""
+
 
 # Dynamics -----------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from tables import DYNAMICS, members
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest, identity
+from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.papers.cluster_moe.plan import SecondLayer
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
@@ -212,6 +213,25 @@ def test_every_field_of_every_problem_and_dynamics_is_part_of_the_name(monkeypat
 def test_no_part_of_a_network_is_forgotten(what):
     made, described_ = CHANGES[what][0](), described(CHANGES[what][0]())
     assert set(vars(made)) == set(described_) - {"is"}
+
+
+def test_a_paper_its_settings_and_every_revision_make_a_difference(monkeypatch):
+    """A paper says of a run what another would not; and numbers of code that has changed are others."""
+
+    def asked(**about):
+        return Asked(problem(), tt.Flow(1.0), (0, 1), about=about)
+
+    told = [asked(), asked(paper="a"), asked(paper="b"), asked(paper="a", settings={"dim": 5})]
+    told += [asked(paper="a", settings={"dim": 6}), asked(paper="a", revision=2)]
+    names = [each.identity for each in told]
+    assert len(set(names)) == len(names)
+    assert asked(dynamics="for listings only").identity == names[0]
+    for name in ("loop", "TwoLayer"):
+        with monkeypatch.context() as later:
+            later.setitem(REVISIONS, name, REVISIONS.get(name, 1) + 1)
+            assert asked().identity != names[0]
+    monkeypatch.setattr(tt.Flow, "revision", tt.Flow.revision + 1)
+    assert asked().revisions["flow"] == tt.Flow.revision and asked().identity != names[0]
 
 
 # ---- functions

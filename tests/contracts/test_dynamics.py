@@ -5,6 +5,7 @@ import functools
 import jax
 import numpy as np
 import pytest
+from scipy.stats import ortho_group
 from tables import CLUSTERED, DYNAMICS, members, solvers
 
 import tutelage as tt
@@ -135,6 +136,23 @@ def test_what_must_be_compiled_is_seen():
     before = len(COMPILED)
     run("descent", [0, 1])
     assert len(COMPILED) > before
+
+
+@pytest.mark.parametrize("name", [name for name in DYNAMICS if name not in (*SAMPLED, "descent on data")])
+def test_rotated_and_renumbered_networks_learn_alike(name):
+    """Of SGD only the law is the same, and data are drawn on the axes of input space."""
+    turn, order = ortho_group.rvs(DIM, random_state=3), [1, 0]
+    first = np.pad(GIVEN.student.first, ((0, 0), (0, DIM - 3)))[order] @ turn
+    teacher = tt.TwoLayer("erf", first=np.eye(1, DIM) @ turn)
+    plain, other = (
+        run(name, problem=GIVEN),
+        run(name, problem=tt.Problem(tt.Gaussian(DIM), teacher, tt.TwoLayer("erf", first=first))),
+    )
+    slack = max(DYNAMICS[name].alone, 1e-13)
+    np.testing.assert_allclose(plain.loss, other.loss, atol=slack)
+    np.testing.assert_allclose(plain.overlap.values[:, :, order], other.overlap.values, atol=slack)
+    gram = plain.overlap_ss.values[:, :, order][..., order]
+    np.testing.assert_allclose(gram, other.overlap_ss.values, atol=slack)
 
 
 @pytest.mark.parametrize("name", [name for name in DYNAMICS if name.startswith("flow")])

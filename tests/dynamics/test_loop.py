@@ -95,6 +95,26 @@ def test_flow_follows_the_closed_form(solver):
         np.testing.assert_allclose(run.loss.values[reached], exact[reached], rtol=2 * 30 * 1e-4)
 
 
+@pytest.mark.parametrize("solver", ["explicit", "stabilised"])  # the scale of each; stiff has that of explicit
+def test_a_small_start_is_followed_as_closely_as_a_large_one(solver):
+    """The absolute tolerance is `rtol` of the start's own scale: `dv/dt = v (1 - v^2)` from 1e-7, layers in balance.
+
+    Each step is good to 1e-8 of v or of the start, and errors add up over some tens of steps. An absolute tolerance of
+    1e-8 itself is a tenth of the start, and the escape comes at another time.
+    """
+    small, until = 1e-7, 17.0
+    problem = tt.Problem(
+        inputs=tt.Gaussian(10),
+        teacher=tt.TwoLayer("linear", first=[[1.0]]),
+        student=tt.TwoLayer("linear", first=[[small]], second=[small]),
+    )
+    run = tt.flow(problem, until=until, solver=solver, rtol=1e-8, record=8)
+    time = run.dataset["time"].values
+    exact = 1 / np.sqrt(1 + (small**-2 - 1) * np.exp(-2 * time))
+    np.testing.assert_allclose(run.second.values[0, :, 0, 0], exact, rtol=1e-6)
+    assert 0.5 < exact[-1] < 0.999
+
+
 def test_descent_tends_to_flow_at_first_order():
     problem, until = relu_problem(scale=0.3), 6.0
     exact = tt.flow(problem, until=until, rtol=1e-11).final

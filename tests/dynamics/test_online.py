@@ -146,7 +146,6 @@ OTHERS = {
     "two dimensions more": ({"dim": 7}, 8, {}),
     "two dimensions more, one example": ({"dim": 7}, 1, {}),
     "dim below units and teachers": ({"dim": 4}, 8, {}),
-    "two outputs, label noise": ({"outputs": 2, "noise": 0.5}, 8, {}),
     "equal teachers, first layer only": ({"teachers": 3, "trains": ("first",)}, 8, {}),
     "single precision": ({}, 8, {"dtype": "float32"}),
     "direct": ({}, 8, {"law": "direct"}),
@@ -158,6 +157,13 @@ def test_the_law_in_other_settings(case):
     setting, batch, options = OTHERS[case]
     problem = make(**setting)
     assert worst(ours(problem, batch, 4000, **options), reference(problem, batch, 4000)) > LEVEL
+
+
+def test_label_noise_is_in_the_law_and_its_absence_is_seen():
+    noisy, silent = (make(outputs=2, noise=noise) for noise in (2.0, 0.0))
+    found = ours(noisy, 8, 4000)
+    assert worst(found, reference(noisy, 8, 4000)) > LEVEL
+    assert worst(found, reference(silent, 8, 4000)) < LEVEL
 
 
 def test_a_wrong_step_is_seen():
@@ -272,15 +278,24 @@ def test_chunks_saving_and_restoring_change_nothing(tmp_path, monkeypatch):
             np.testing.assert_array_equal(left, right)
 
 
-def build():
-    problem = make(dim=1000, noise=0.1)
-    teacher, student = settle(1000, problem.teacher.first, problem.student.first)
+def settled(problem):
+    """The oracle, and start and teacher in the coordinates of online SGD."""
+    teacher, student = settle(problem.inputs.dim, problem.teacher.first, problem.student.first)
     target = tt.Weights(jnp.asarray(teacher), jnp.asarray(problem.teacher.second))
     start = tt.Weights(jnp.asarray(student), jnp.asarray(problem.student.second))
+    return population_oracle(problem, target), start, target
+
+
+def online(size, noise=None, **options):
     ones = Rates(jnp.array(1.0), jnp.array(1.0))
+    return OnlineStep(jnp.array(size), ones, noise, jnp.array(995.0), ("first", "second"), 5, **options)
+
+
+def build():
+    oracle, start, target = settled(make(dim=1000, noise=0.1))
     return make_loop(
-        OnlineStep(jnp.array(1e-3), ones, jnp.array(0.1), jnp.array(995.0), ("first", "second"), 5),
-        population_oracle(problem, target),
+        online(1e-3, jnp.array(0.1)),
+        oracle,
         batched=False,
         teacher=target,
         start=jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), start),
@@ -305,6 +320,24 @@ def test_frozen_and_slowed_layers():
     halved = tt.sgd(make(dim=50), schedule=lambda n: 0.5 + 0 * n, **options)
     half = tt.sgd(make(dim=50), **(options | {"step": 5e-3}))
     np.testing.assert_allclose(halved.overlap_ss, half.overlap_ss, rtol=1e-12)
+
+
+def test_a_schedule_counts_updates_from_zero():
+    """With factors that differ from update to update, each update is a plain one with its own step."""
+    size, factors = 1e-3, [1.0, 0.5, 0.25]
+    oracle, start, _ = settled(make(dim=1000))
+    scheduled, plain = online(size, schedule=lambda n: 0.5**n), [online(size * factor) for factor in factors]
+    left = right = plain[0].seeded(plain[0].begin(oracle, start), KEYS[0])
+    for each in plain:
+        left, right = once(scheduled, oracle, left), once(each, oracle, right)
+        for one, other in zip(jax.tree.leaves(left.weights), jax.tree.leaves(right.weights), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+    assert float(left.time) == pytest.approx(size * sum(factors), rel=1e-15) and left.clock == len(factors)
+
+
+@eqx.filter_jit
+def once(dynamics, oracle, moment):
+    return dynamics.step(oracle, moment, moment.clock)[0]
 
 
 def test_dead_and_equal_units_stay_so():

@@ -381,3 +381,27 @@ def test_long_flow_reaches_the_cubic_law_with_its_constant():
     law = np.asarray(run.loss)[0, late] * np.asarray(run.time)[late] ** 3
     assert len(law) >= 3
     np.testing.assert_allclose(law, 8 * np.pi**2 / 3 * share**2 * (1 - share) ** 2, rtol=1e-4)
+
+
+def test_opposite_students_of_uneven_lengths():
+    """What a unit computes does not change if its row is longer and its outgoing weight is smaller in proportion.
+
+    Long rows make the oracle take the grouped form far from any optimum. There two students that are exactly opposite
+    leave nothing but rounding of an angle, and it must not be seen.
+    """
+    target = tt.Weights(jnp.asarray(np.random.default_rng(1).standard_normal((2, 4))), jnp.array([[1.0], [-0.5]]))
+    careful = tt.PopulationOracle(student="relu", teacher="relu", target=target)
+    draw = np.random.default_rng(0)
+    first = draw.standard_normal((200, 3, 4)) * 2.0 ** draw.uniform(-5, 0.5, (200, 3, 1))
+    first[:, 1] = -first[:, 0]
+    second = draw.standard_normal((200, 3, 1))
+    even = tt.Weights(jnp.asarray(first), jnp.asarray(second))
+    factor = jnp.array([1.0, 1.0, 1e3])[None, :, None]
+    ask = jax.jit(
+        lambda oracle, places: jax.lax.map(lambda place: (oracle.loss(place), oracle.gradient(place)), places)
+    )
+    loss, slope = ask(careful.quick(), even)
+    other, pull = ask(careful, tt.Weights(even.first * factor, even.second / factor))
+    np.testing.assert_allclose(other, loss, rtol=1e-12)
+    np.testing.assert_allclose(pull.first * factor, slope.first, atol=1e-12)
+    np.testing.assert_allclose(pull.second / factor, slope.second, atol=1e-12)

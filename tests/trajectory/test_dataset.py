@@ -77,6 +77,34 @@ def test_schema(run):
         assert data.attrs[key]
 
 
+def test_standard_observables_are_what_they_say():
+    """Of a start with numbers in which no two answers agree, worked out by hand."""
+    problem = tt.Problem(
+        inputs=tt.Gaussian(3),
+        teacher=tt.TwoLayer("linear", first=[[2.0, 0.0]], second=[[1.0, 0.0]]),
+        student=tt.TwoLayer("linear", first=[[3.0, 4.0], [0.0, -1.0]], second=[[1.0, 2.0], [3.0, 0.0]]),
+    )
+    data = tt.descend(problem, step=1e-3, steps=1).dataset.isel(seed=0, time=0)
+    angle = np.arccos(0.6)
+    expected = {
+        # The student computes (3 x + 4 y - 3 y, 6 x + 8 y), the teacher (2 x, 0).
+        "loss": 0.5 * (1 + 1 + 36 + 64),
+        "first_norm": [5, 1],
+        "second": [[1, 2], [3, 0]],
+        "overlap": [[6], [0]],
+        "overlap_cos": [[0.6], [0]],
+        "overlap_angle": [[angle], [np.pi / 2]],
+        "overlap_ss": [[25, -4], [-4, 1]],
+        "overlap_ss_angle": [[0, np.pi / 2 + angle], [np.pi / 2 + angle, 0]],
+        "imbalance": [20, -8],
+        # In w: V_i^T M with M = [[1, 1], [6, 8]]; in V: w_i^T M^T.
+        "gradient_norm": np.sqrt(13**2 + 17**2 + 3**2 + 3**2 + 7**2 + 50**2 + 1 + 8**2),
+    }
+    assert set(expected) == {observable.name for observable in STANDARD}
+    for name, value in expected.items():
+        np.testing.assert_allclose(data[name], value, rtol=1e-14, atol=1e-14, err_msg=name)
+
+
 def test_nothing_is_recorded_after_the_end(run):
     """Each seed's records end where it stopped; the time axis ends with the last seed."""
     reached = np.isfinite(run.loss.values)
