@@ -2,6 +2,7 @@
 # make reproduce  quick reproduction of every paper: figures, claims, one HTML report
 # make test       the whole gate: lint, docs, tests
 # make soak       200 kills at random moments over several runs and sweeps
+# make fuzz       ten thousand mistakes: each is refused with a sentence, or works
 # make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
 # make mutants    small faults in the code, one by one, and which tests see them
 # make lint | docs | pages | bench | clean
@@ -16,7 +17,7 @@ RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: install develop reproduce test lint docs pages bench soak laws mutants clean
+.PHONY: install develop reproduce test lint docs pages bench soak laws mutants fuzz clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -58,7 +59,7 @@ pages: $(DEV)
 	$(BIN)/python docs/make_reliability.py
 
 # Run on demand, and not timings.
-DEMAND := soak laws mutants
+DEMAND := soak fuzz laws mutants
 
 bench: $(DEV)
 	$(INSTALL) ".[bench]"
@@ -66,6 +67,9 @@ bench: $(DEV)
 
 soak: $(DEV)
 	$(BIN)/python benchmarks/soak.py --kills 200
+
+fuzz: $(DEV)
+	$(BIN)/python benchmarks/fuzz.py
 
 laws: $(DEV)
 	$(BIN)/python benchmarks/laws.py
