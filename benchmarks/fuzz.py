@@ -231,8 +231,9 @@ def command(rng: Rng, store: Path) -> list[str]:
 
 def mistaken(rng: Rng, words: list[str]) -> list[str]:
     """The same with a mistake: another value, one word less, one more, one misspelt or twice, or two swapped."""
-    words, at = list(words), int(rng.integers(1, max(len(words), 2)))
-    at = min(at, len(words) - 1)
+    if len(words) < 2:
+        return words
+    words, at = list(words), int(rng.integers(1, len(words)))
     if words[max(at - 1, 0)] == "--store" or words[at] == "--store":
         return words  # cases stay in their own place
     what = some(rng, ("value", "value", "value", "less", "more", "misspelt", "twice", "swap"))

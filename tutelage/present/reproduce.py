@@ -13,6 +13,7 @@ import jax
 import xarray as xr
 
 from tutelage import papers
+from tutelage._checks import one_of, path, several, whole
 from tutelage._files import check_folder, deliver
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import dumps, plain
@@ -64,8 +65,10 @@ def reproduce(
 
     A figure or claim that crashes is recorded in the report and does not stop the others.
     """
-    wanted, seeds = plan(targets), len(seed_list(seeds))
-    folder, place = Path(out), store if isinstance(store, Store) else Store(store)
+    wanted = plan(several("targets", targets, str, "a list of papers or paper/figure"))
+    one_of("size", size, ["quick", "full"])
+    seeds = len(seed_list(whole("seeds", seeds, least=1)))
+    folder, place = path("out", out), store if isinstance(store, Store) else Store(store)
     for each in (folder, place.root):
         check_folder(each)
     folder.mkdir(parents=True, exist_ok=True)

@@ -262,7 +262,7 @@ def _show_unfinished(entry: "Entry", as_json: bool) -> None:
     from tutelage.present import terminal
 
     log = entry.folder / "log"
-    lines = log.read_text(encoding="utf-8").splitlines()[-5:] if log.is_file() else []
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:] if log.is_file() else []
     if as_json:
         print_json(_about(entry) | {"settings": entry.spec["settings"], "log": lines})
         return
