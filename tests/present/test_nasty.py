@@ -158,7 +158,7 @@ def test_what_would_run_away_is_refused_and_leaves_nothing(words, tmp_path, monk
     assert empty(Store()) and not list(tmp_path.iterdir())
 
 
-def test_ranges_and_designs_have_bounds():
+def test_ranges_and_designs_have_bounds(monkeypatch):
     assert Range(1.0, 100.0, CELLS).count == CELLS
     with pytest.raises(BadInput, match=f"from 1 to {CELLS}"):
         Range(1.0, 100.0, CELLS + 1)
@@ -167,6 +167,9 @@ def test_ranges_and_designs_have_bounds():
             Range(low, high)
     with pytest.raises(BadInput, match="numbers or names"):
         design(tt.papers.cluster_moe, {"shared": [{4: 1.0}]})
+    with monkeypatch.context() as patch, pytest.raises(BadInput, match="ask for fewer"):
+        patch.delattr("tutelage.study.design._product")  # its points are counted before they are made
+        design(tt.papers.both_layers, {"dim": "1..1e9:1000", "step": "1..2:2000"})
     endless = iter(int, 1)
     with pytest.raises(BadInput, match="ask for fewer"):
         design(tt.papers.both_layers, {"dim": endless})
