@@ -66,15 +66,16 @@ def shown(value: Any) -> str:
     ```python
     >>> import numpy as np
     >>> from tutelage._errors import shown
-    >>> shown("a"), shown(np.eye(2)), shown(range(10**9)), shown([0] * 10**6)
-    ("'a'", 'array([[1., 0.], [0., 1.]])', 'range(0, 1000000000)', '<list of 1000000>')
+    >>> shown("a"), shown(np.float64(2.5)), shown(np.eye(2)), shown(range(10**9)), shown([0] * 10**6)
+    ("'a'", '2.5', 'array([[1., 0.], [0., 1.]])', 'range(0, 1000000000)', '<list of 1000000>')
 
     ```
     """
     try:
         if isinstance(value, (list, tuple, dict, set, str, bytes)) and len(value) > MANY:
             return f"<{type(value).__name__} of {len(value)}>"  # its text might fill the memory
-        text = " ".join(repr(value).split())
+        plain = value.item() if type(value).__module__ == "numpy" and not getattr(value, "ndim", 1) else value
+        text = " ".join(repr(plain).split())
     except Exception:  # whatever an object of the user's own does when it is asked
         text = f"<{type(value).__name__}>"
     return text if len(text) < LONG else f"{text[: LONG - 3]}..."

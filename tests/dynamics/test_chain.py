@@ -186,7 +186,7 @@ def test_bad_input_is_refused():
         ("length 1", small, still, {}),
         ("served", problem, still, {"served": (1.0,)}),
         ("served", problem, still, {"served": (0.0, 0.0)}),
-        ("limit", problem, still, {"samples": 2**30}),
+        ("samples is 1073741824", problem, still, {"samples": 2**30}),
         ("above 0", problem, still, {"step": 0.0}),
     ):
         with pytest.raises(BadInput, match=f"(?i){word}"):

@@ -218,7 +218,7 @@ def test_flips_are_seen():
         ({"times": [200.0]}, "ascend"),
         ({"at": [200.0]}, "between 0 and 100"),
         ({"start": np.ones((1, COUNT, 5))}, "No unit vector"),
-        ({"start": np.full((1, COUNT, 5), np.nan)}, "No unit vector"),
+        ({"start": np.full((1, COUNT, 5), np.nan)}, "finite numbers"),
         ({"start": np.zeros((COUNT, 5))}, "shape"),
     ],
 )

@@ -175,7 +175,7 @@ def test_the_penalty_spreads_the_load():
         ({"router": Top1(noise=1.0), "rao_blackwell": True}, "leaves none"),
         ({"start": np.zeros((2, 2))}, "start has shape"),
         ({"balance": -1.0}, "balance is -1.0"),
-        ({"record": (3,)}, "a step in record is 3"),
+        ({"record": (3,)}, "a step in record is 3.0, but a whole number from 0 to 1"),
     ],
 )
 def test_bad_input_is_refused(wrong, words):

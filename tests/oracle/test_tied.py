@@ -185,7 +185,7 @@ def test_truncated_units_stand_still_until_their_stage_ends():
     ("ask", "words"),
     [
         (lambda: tt.Truncation(caps=(1.0,), ends=(3,)), "an end for each but the last"),
-        (lambda: tt.Truncation(caps=(1.0, -2.0), ends=(3,)), "a cap above 0"),
+        (lambda: tt.Truncation(caps=(1.0, -2.0), ends=(3,)), "a cap is -2.0"),
         (lambda: tt.Truncation(caps=(1.0, 2.0, 3.0), ends=(3, 2)), "rising numbers"),
         (lambda: small().student.rates({"first": [1.0, 2.0]}), "one for each of the 6 units"),
         (lambda: small(second="median"), "'ones' or 'mean'"),

@@ -51,7 +51,7 @@ def test_a_stopped_run_is_taken_up_again(run, tmp_path):
     ("change", "said"),
     [
         ({"step": 0.0}, "above 0"),
-        ({"samples": 0}, "above 0"),
+        ({"samples": 0}, "samples is 0"),
         ({"batch": 5}, "divisor"),
         ({"theta": np.zeros((3, 8)), "router": tt.Top1()}, "experts, dim"),
         ({"router": tt.Top1()}, "router needs theta"),

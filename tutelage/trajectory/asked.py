@@ -174,7 +174,7 @@ LAST_SEED = 2**63 - 1
 SEED_BYTES = 100  # of a number in a list of them, and what is made of it
 
 
-def seed_list(seeds: Any) -> tuple[int, ...]:
+def seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """Seeds 0, 1, ... from how many there are, or the seeds themselves.
 
     ```python
