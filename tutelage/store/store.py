@@ -300,11 +300,20 @@ def _specification(path: Path, id: str) -> dict[str, Any]:
         raise
     asked = spec.get("asked")
     known = isinstance(asked, dict) and asked.get("schema") == SCHEMA and digest(asked) == id
-    if not known or any(not isinstance(spec.get(name), kind) for name, kind in _PARTS.items()):
+    if not known or not _consistent(spec):
         raise BadInput(f"{path} is not a specification that this version knows; it was not changed.")
     return spec
 
 
+def _consistent(spec: dict[str, Any]) -> bool:
+    """Whether the words for listings are there, and say what was asked."""
+    asked, needed = spec["asked"], set(spec["asked"]) - _UNTOLD if spec.get("kind") == "sweep" else set()
+    same = all(spec[name] == asked[name] for name in spec.keys() & asked.keys())
+    return same and needed <= set(spec) and all(isinstance(spec.get(name), kind) for name, kind in _PARTS.items())
+
+
+_UNTOLD = {"schema", "revisions", "runs"}
+"""Of what a sweep was asked, all but these are its words for listings as well."""
 _PARTS = {"kind": str, "paper": str, "settings": dict, "dynamics": str, "seeds": list}
 """Of every specification, for listings."""
 

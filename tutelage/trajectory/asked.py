@@ -187,8 +187,9 @@ def seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """
     refusal = refused("seeds", seeds, "a number of seeds from 1 up, or a list of different whole numbers from 0 up,")
     listed = isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes))
+    given: Any = seeds  # whatever came
     try:
-        chosen = seeds if listed or getattr(seeds, "ndim", 0) == 1 else range(whole("seeds", seeds, least=1))
+        chosen = given if listed or getattr(seeds, "ndim", 0) == 1 else range(whole("seeds", seeds, least=1))
         count = len(chosen)
     except (BadInput, OverflowError):
         raise refusal from None
