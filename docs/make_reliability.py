@@ -21,7 +21,7 @@ def page() -> str:
     ]
     for title, promises in PROMISES.items():
         parts += [f"## {title}", *map(_promise, promises)]
-    parts += ["## The long suites", *filter(None, (_soak(), _fuzz(), _laws(), _mutants()))]
+    parts += ["## The long suites", *filter(None, (_soak(), _fuzz(), _laws()))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -72,11 +72,16 @@ def _fuzz() -> str:
 
 
 def _laws() -> str:
-    return ""
-
-
-def _mutants() -> str:
-    return ""
+    found = _result("laws")
+    if found is None:
+        return ""
+    seen = [name for name, about in found["planted_faults"].items() if about["seen"]]
+    return (
+        f"**Laws** (`make laws`, {found['date']}): {found['cases']} settings of online SGD against a loop in NumPy, "
+        f"{found['replicas']}\nreplicas each, {found['tests']} tests with a false-alarm rate of "
+        f"{found['false_alarm_rate']:g} for all together: {'passed' if found['passed'] else 'failed'}.\n"
+        f"{len(seen)} of {len(found['planted_faults'])} planted faults are seen: {'; '.join(seen)}."
+    )
 
 
 def pages() -> dict[Path, str]:
