@@ -54,6 +54,6 @@ def fits(what: str, size: float, remedy: str) -> None:
 
 def few_cells(what: str, count: int) -> None:
     """Refuse a sweep of more cells than can be named or kept."""
-    fits(what, float(CELL) * min(count, 10**300), "ask for fewer")
+    fits(what, float(CELL) * min(count, 10**300), "ask for fewer points or seeds")
     if count > CELLS:
-        raise BadInput(f"{what} has {count} cells, but a sweep has at most {CELLS}; ask for fewer.")
+        raise BadInput(f"{what} has {count} cells, but a sweep has at most {CELLS}; ask for fewer points or seeds.")
