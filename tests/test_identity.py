@@ -405,12 +405,17 @@ def test_a_description_survives_a_file():
             assert digest(json.loads(json.dumps(plain))) == digest(plain)
 
 
+@dataclasses.dataclass
+class Holder:
+    value: object
+
+
 NAMELESS = {
     "an iterator": lambda: iter([1]),
     "a generator": lambda: np.random.default_rng(0),
     "objects in an array": lambda: np.array([None, 1]),
     "in a list": lambda: [1, [iter([1])]],
-    "in a dataclass": lambda: tt.Record(own={"mine": iter([1])}),
+    "in a dataclass": lambda: Holder(iter([1])),
     "around a function": lambda: holding(iter([1])),
     "a default": lambda: lambda number, kept=iter([1]): next(kept),  # noqa: B008
 }

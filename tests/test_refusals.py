@@ -441,7 +441,7 @@ REFUSED = {
     "measure records": (lambda: tt.Measure("x", "x", LOSS, records=0.5), "records is 0.5"),
     "305 over='width'": (lambda: sweep(over="width"), "over is 'width'"),
     "over={}": (lambda: sweep(over={}), "at least one setting"),
-    "over a range of 10**9": (lambda: sweep(over={"dim": Range(1.0, 1e9, 10**9)}), "number of points of a range is 1000000000"),
+    "over a range of 10**9": (lambda: sweep(over={"dim": Range(1.0, 1e9, 10**9)}), "points of a range is 1000000000"),
     "over 10**12 points": (
         lambda: sweep(over={"dim": list(range(10**6)), "width": list(range(10**6))}), "fewer points",
     ),

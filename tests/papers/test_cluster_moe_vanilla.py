@@ -289,6 +289,6 @@ def test_protected_figure(monkeypatch):
 def test_a_race_that_is_cut_short_is_refused(monkeypatch, tmp_path):
     settings = example(10**2)
     _, units, start = begun(settings, 800)
-    monkeypatch.setattr("tutelage.dynamics.neuron_flow.LIMIT", 3)
+    monkeypatch.setattr("tutelage.dynamics.neuron_flow.NeuronFlow.most", 3)
     with Store(tmp_path).in_use(), pytest.raises(BadInput, match="3 steps"):
         vanilla.flown(settings, units, start)

@@ -13,6 +13,8 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from tutelage._files import SEALED, read_record, sealed
+from tutelage._identity import digest
 from tutelage._plain import duration, number
 from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, Finding, Interval, Table, Verdict, at_most
@@ -22,7 +24,7 @@ from tutelage.present.export import table
 from tutelage.present.loss_overlay import curve, together
 from tutelage.store.fetching import spec_of
 from tutelage.store.store import Entry, Store
-from tutelage.trajectory.dataset import load
+from tutelage.trajectory.dataset import load, save
 
 
 @pytest.fixture
@@ -53,7 +55,8 @@ def only(store):
 def begun(store, paper, dim=7, **words):
     """The entry of a run that is not finished; `words` are what listings show."""
     asked = paper.recipe.asked(paper.configure({"dim": dim}), seeds=2)
-    return store.prepare(asked.identity, spec_of(asked) | words)
+    said = asked.description | {name: value for name, value in words.items() if name in asked.description}
+    return store.prepare(digest(said), spec_of(asked) | words | {"asked": said})
 
 
 # ---- run
@@ -82,8 +85,11 @@ def test_files_of_a_stored_run(cli, performed, tmp_path):
 def test_fresh_agrees_or_is_exit_1_with_one_sentence(cli, performed, store):
     cli("run", "tiny")
     assert cli("run", "tiny", "--fresh").exit_code == 0 and len(performed) == 2
-    with h5py.File(only(store).result, "r+") as file:
+    path = only(store).result
+    path.write_bytes(path.read_bytes()[:-SEALED])
+    with h5py.File(path, "r+") as file:
         file["loss"][2, 3] = np.nextafter(file["loss"][2, 3], 1)
+    path.write_bytes(sealed(path.read_bytes()))
     result = cli("run", "tiny", "--fresh", "--quiet")  # a slow machine would say how far it is
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("tutelage: The run") and "differs from the stored one in loss" in result.stderr
@@ -93,7 +99,7 @@ def test_fresh_agrees_or_is_exit_1_with_one_sentence(cli, performed, store):
 def test_check_keeps_the_claims(cli, store, registered, paper):
     result = cli("run", "tiny", "--check")
     assert result.exit_code == 0 and "5 claims: 2 hold, 1 fails, 1 not applicable, 1 not reached." in result.stdout
-    kept = json.loads((only(store).folder / "claims.json").read_text())
+    kept = read_record(only(store).folder / "claims.json")["claims"]
     assert [record["id"] for record in kept] == ["T01", "T02", "T03", "T04", "T05"]
     told = json.loads(cli("run", "tiny", "--check", "--json").stdout)["claims"]
     assert told == kept
@@ -229,7 +235,7 @@ def test_the_curve_is_the_median_where_it_is_positive(tmp_path):
 
 def _entries(tmp_path, settings, papers=("a",)):
     data = xr.Dataset({"loss": (("seed", "time"), [[1.0, 0.1]])}, coords={"time": [1.0, 2.0]})
-    data.to_netcdf(tmp_path / "trajectory.nc", engine="h5netcdf")
+    save(data, tmp_path / "trajectory.nc")
     return [
         Entry(str(i), tmp_path, {"paper": papers[i % len(papers)], "settings": each}, {"loss": 1})
         for i, each in enumerate(settings)

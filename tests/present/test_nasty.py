@@ -14,6 +14,7 @@ from tutelage._limits import CELLS, STEPS
 from tutelage._values import value
 from tutelage.papers.fields import updates
 from tutelage.present.cli import app
+from tutelage.store.fetching import spec_of
 from tutelage.store.store import Entry, Store, condition
 from tutelage.study.design import Range, design
 
@@ -213,9 +214,8 @@ def test_conditions_that_are(tmp_path):
 def test_a_name_that_nobody_knows_is_refused():
     store = Store()
     assert cli("runs", "--where", "dmi>3").exit_code == 0  # there is nothing to know it yet
-    asked = tt.papers.both_layers.recipe.asked(seeds=1)
-    store.prepare(asked.identity, {"kind": "run", "paper": "both_layers", "settings": {"dim": 5}, "seeds": [0],
-                                   "asked": asked.description})  # fmt: skip
+    asked = tt.papers.both_layers.recipe.asked(tt.papers.both_layers.configure({"dim": 5}), seeds=1)
+    store.prepare(asked.identity, spec_of(asked))
     assert "did you mean 'dim'" in bad(cli("runs", "--where", "dmi>3"))
     for known in ("dim>7", "students>3", "loss<1", "state=finished"):  # of the run, of a paper, of a summary, of all
         assert "matches" in cli("runs", "--where", known).stdout

@@ -14,6 +14,7 @@ from tutelage._errors import BadInput
 from tutelage.store.fetching import differences
 from tutelage.study import cluster
 from tutelage.study.sweep import _Work
+from tutelage.study.sweep_result import CellsFailed
 
 # About a second per cell, so that a worker dies in the middle of one.
 EXPERIMENT = tt.papers.both_layers(steps=400_000, step=1e-5)
@@ -61,10 +62,11 @@ def test_an_error_of_a_cell_is_told_and_does_not_stop_the_others(client, tmp_pat
             raise RuntimeError("only one")
         return run.last("loss")
 
-    found = tt.sweep(
-        tt.papers.both_layers(steps=50), over={"dim": [10]}, seeds=3, block=2, measure=choosy, store=tmp_path,
-        client=client,
-    )  # fmt: skip
+    with pytest.warns(CellsFailed, match="1 of 2 cells failed"):
+        found = tt.sweep(
+            tt.papers.both_layers(steps=50), over={"dim": [10]}, seeds=3, block=2, measure=choosy, store=tmp_path,
+            client=client,
+        )  # fmt: skip
     assert found.failed == {"dim=10, seeds 2 to 2": "RuntimeError: only one"}
     assert found.choosy.notnull().values.tolist() == [[True, True, False]]
 
@@ -107,7 +109,8 @@ def test_a_lost_scheduler_is_told_and_nothing_is_lost(tmp_path, committed):
     """Last of all: this one ends a cluster of its own."""
     folder = tmp_path / "cluster"
     folder.mkdir()
-    with loopback(folder, workers=1) as one, cluster.connect(one.address) as client:
+    lost = pytest.warns(CellsFailed, match="cells failed")
+    with loopback(folder, workers=1) as one, cluster.connect(one.address) as client, lost:
 
         def lose(label, done, total):
             if done == 1:

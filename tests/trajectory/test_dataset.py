@@ -31,6 +31,7 @@ def test_round_trip_is_the_identity(tmp_path_factory, values, times, seeds, note
         time=np.array(times),
         extra={"stopped": xr.Variable("seed", ["horizon", "converged"])},
         settings={"note": note},
+        asked={"note": note},
     )
     path = tmp_path_factory.mktemp("nc") / "run.nc"
     save(dataset, path)
@@ -153,6 +154,7 @@ def test_wrong_dims_are_named():
             time=np.zeros(1),
             extra={},
             settings={},
+            asked=None,
         )
 
 

@@ -4,13 +4,15 @@ Ties are drawn. At the start all scores are zero, and an arg max would send ever
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from tutelage._checks import real, whole
+from tutelage._checks import real, refused, whole
 from tutelage._errors import BadInput
 
 Scores = Float[Array, "sample expert"]
@@ -73,7 +75,7 @@ class Threshold(Router):
 
     def __check_init__(self) -> None:
         if not isinstance(self.level, jax.core.Tracer):
-            real("Threshold: level", self.level)
+            _checked_level(self.level)
 
     def chosen(self, scores: Scores, uniforms: Scores) -> Bool[Array, "sample expert"]:
         del uniforms
@@ -81,6 +83,13 @@ class Threshold(Router):
 
     def gates(self, scores: Scores, uniforms: Scores) -> Scores:
         return self.chosen(scores, uniforms).astype(scores.dtype)
+
+
+def _checked_level(level: Any) -> None:
+    """Levels may be infinite: an expert is then always chosen, or never."""
+    levels = np.asarray(level)
+    if levels.dtype.kind not in "iuf" or levels.ndim > 1 or np.isnan(levels).any():
+        raise refused("Threshold: level", level, "a number, or one for each expert,")
 
 
 def _highest(scores: Scores, uniforms: Scores, k: int) -> Bool[Array, "sample expert"]:

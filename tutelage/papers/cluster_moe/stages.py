@@ -127,7 +127,7 @@ def trained(
     step: float,
     samples: int,
     phase: int,
-    stops: ArrayLike = (),
+    stops: ArrayLike = (0.0,),
 ) -> Run:
     """Learners of these seeds through `samples` samples of a phase; weights are recorded."""
     moves = Spherical(samples, step, None, learners[0].router, precision=settings.precision, phase=phase)
