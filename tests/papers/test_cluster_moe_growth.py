@@ -61,13 +61,16 @@ def test_professionals():
 # Claims.
 
 
+@pytest.fixture
+def kept():
+    """Runs are kept for the time of a test."""
+    with some_store():
+        yield
+
+
+@pytest.mark.usefixtures("kept")
 def test_claims_and_figures_at_small_sizes(monkeypatch):
     """One small run for claims and figures, kept for all of them; then errors planted in what they read."""
-    with some_store():
-        small_claims_and_figures(monkeypatch)
-
-
-def small_claims_and_figures(monkeypatch):
     monkeypatch.setitem(passages.DIMS, "quick", (32, 64))
     monkeypatch.setitem(passages.STEPS, "quick", (1.0,))
     monkeypatch.setattr(passages, "CASES", passages.CASES[1:])
