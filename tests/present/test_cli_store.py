@@ -256,7 +256,7 @@ def test_colours_are_a_setting_or_the_paper(tmp_path, monkeypatch, settings, pap
     from matplotlib.figure import Figure
 
     drawn = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self))
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **how: drawn.append(self) or path.write_bytes(b"png"))
     assert together(_entries(tmp_path, settings, papers), tmp_path / "x.png") == len(settings)
     axes = drawn[0].axes
     assert [each.get_ylabel() for each in axes[1:]] == ([bar] if bar else [])
