@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import math
+import multiprocessing
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,8 +45,9 @@ from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.running import Training
 
 CASES, SEED = 10_000, 0
+HOME = Path.cwd()
 LIMIT = 60  # seconds of a case
-TRAINED = 500  # one case of so many is computed
+TRAINED = 501  # one case of so many is computed, of every kind in turn
 
 Rng = np.random.Generator
 
@@ -760,30 +763,46 @@ def prepared(place: Path) -> Bench:
     return Bench(made, place / "copies")
 
 
+def stream(numbers: range, seed: int) -> dict[str, Any]:
+    """Cases in a folder of their own: what a mistake names is looked for, and perhaps written, in there."""
+
+    def tell(number: int, tried: Case, found: str) -> None:
+        print(f"{number}: {tried.words}: {found}"[:400], file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="tutelage-fuzz-") as folder:
+        os.chdir(folder)
+        try:
+            return fuzz(numbers, Path(folder), seed, train=True, tell=tell)
+        finally:
+            os.chdir(HOME)
+
+
+def streams(cases: int, seed: int, count: int) -> dict[str, Any]:
+    """All cases, in some processes side by side."""
+    parts = [range(first, cases, count) for first in range(count)]
+    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(stream, parts, [seed] * count))
+    counts: dict[str, Counter[str]] = {}
+    for part in found:
+        for kind, outcomes in part["counts"].items():
+            counts.setdefault(kind, Counter()).update(outcomes)
+    return {"cases": cases, "seed": seed, "counts": counts, "wrong": [each for part in found for each in part["wrong"]]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", type=int, help="one case, with its traceback")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tutelage-fuzz-") as folder:
-        here = os.getcwd()
-        os.chdir(folder)  # what a mistake names is looked for, and perhaps written, in here
-        try:
-            if chosen.only is not None:
-                tried = case(chosen.only, chosen.seed, prepared(Path(folder)))
-                print(tried.words)
-                with nothing_trained():
-                    print(tried.act())
-                return
-            began = time.perf_counter()
-
-            def tell(number: int, tried: Case, found: str) -> None:
-                print(f"{number + 1}: {tried.words}: {found}"[:400], file=sys.stderr, flush=True)
-
-            facts = fuzz(range(chosen.cases), Path(folder), chosen.seed, train=True, tell=tell)
-        finally:
-            os.chdir(here)
+    if chosen.only is not None:
+        with tempfile.TemporaryDirectory(prefix="tutelage-fuzz-") as folder, nothing_trained():
+            tried = case(chosen.only, chosen.seed, prepared(Path(folder)))
+            print(tried.words)
+            print(tried.act())
+        return
+    began = time.perf_counter()
+    facts = streams(chosen.cases, chosen.seed, os.cpu_count() or 1)
     from _measure import write  # beside this file; a test that imports it has no need of it
 
     write("fuzz", facts | {"seconds": round(time.perf_counter() - began)})
