@@ -87,9 +87,13 @@ class Threshold(Router):
 
 def _checked_level(level: Any) -> None:
     """Levels may be infinite: an expert is then always chosen, or never."""
-    levels = np.asarray(level)
+    refusal = refused("Threshold: level", level, "a number, or one for each expert,")
+    try:
+        levels = np.asarray(level)
+    except ValueError:  # rows of several lengths
+        raise refusal from None
     if levels.dtype.kind not in "iuf" or levels.ndim > 1 or np.isnan(levels).any():
-        raise refused("Threshold: level", level, "a number, or one for each expert,")
+        raise refusal
 
 
 def _highest(scores: Scores, uniforms: Scores, k: int) -> Bool[Array, "sample expert"]:
