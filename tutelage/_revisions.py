@@ -11,7 +11,7 @@ REVISIONS = {
     "loop": 1,
     "descent": 1,
     "heavy_ball": 1,
-    "flow": 1,
+    "flow": 2,
     "sgd": 1,
     "spherical": 1,
     "router": 1,

@@ -16,6 +16,7 @@ from tutelage import _interrupt
 from tutelage._errors import BadInput
 from tutelage._files import replaced
 from tutelage._interrupt import Interrupted, gentle_signals, stop_asked
+from tutelage.dynamics import driver
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
 from tutelage.trajectory.asked import Asked
@@ -36,6 +37,8 @@ def whole():
 @pytest.fixture
 def stopping_after(monkeypatch):
     """Ask for a stop after so many chunks, as Ctrl-C does."""
+    monkeypatch.setattr(Loop, "chunk", 16)
+    monkeypatch.setattr(driver, "SLOW", -1.0)  # chunks as short as those of a run that takes hours
     monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
     advance = Loop.advance
 
@@ -322,6 +325,8 @@ def test_a_stop_that_comes_while_a_checkpoint_is_written_is_not_lost(tmp_path, m
         positions.append(training.current.loop.position)
         _interrupt.ask_to_stop()
 
+    monkeypatch.setattr(Loop, "chunk", 16)
+    monkeypatch.setattr(driver, "SLOW", -1.0)
     monkeypatch.setattr(_interrupt, "_ASKED", type(_interrupt._ASKED)())
     monkeypatch.setattr(Training, "save", asked_meanwhile)
     with pytest.raises(Interrupted):

@@ -152,7 +152,7 @@ def build():
         stops=STOPS,
         observables=tuple((o.name, o.measure) for o in MIXTURE),
         crossings=CROSSINGS,
-        limits=Limits(jnp.array(0.0), jnp.array(1e-14), jnp.array(1_000_000)),
+        limits=Limits(None, jnp.array(1e-14), jnp.array(1_000_000)),
         keys=np.zeros(2, np.uint64),
     )
 

@@ -13,6 +13,7 @@ import tutelage as tt
 from tutelage import StopReason
 from tutelage.dynamics import driver
 from tutelage.dynamics.descent import DescentStep
+from tutelage.dynamics.driver import Loop
 from tutelage.dynamics.flow import FlowStep
 from tutelage.dynamics.loop import Limits, advance
 from tutelage.oracle.population import population_oracle
@@ -193,7 +194,7 @@ def spoiled_loop(problem):
         start=tt.Weights(jnp.asarray(first), jnp.asarray(second)),
         stops=np.array([0.0, 10.0, 40.0]),
         observables=(),
-        limits=Limits(jnp.array(0.0), jnp.array(0.0), jnp.array(1000)),
+        limits=Limits(None, jnp.array(0.0), jnp.array(1000)),
     )
 
 
@@ -248,7 +249,8 @@ def test_horizon_of_1e8():
 
 
 @pytest.mark.parametrize("kind", ["descent", "flow"])
-def test_saved_and_restored_runs_are_bit_identical(kind, tmp_path):
+def test_saved_and_restored_runs_are_bit_identical(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(Loop, "chunk", 16)
     whole, resumed = build(kind), build(kind)
     whole.follow()
     for _ in range(3):
@@ -259,9 +261,9 @@ def test_saved_and_restored_runs_are_bit_identical(kind, tmp_path):
     again.follow()
     for left, right in zip(jax.tree.leaves(whole.state), jax.tree.leaves(again.state), strict=True):
         np.testing.assert_array_equal(left, right)
-    for left, right in zip(whole.rows, again.rows, strict=True):
-        for name in left:
-            np.testing.assert_array_equal(left[name], right[name])
+    left, right = whole.records(), again.records()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name])
     np.testing.assert_array_equal(whole.event_times, again.event_times)
 
 
@@ -285,7 +287,7 @@ def build(kind):
         stops=np.concatenate([[0.0], np.unique(np.round(np.geomspace(1, end, 80)))]),
         observables=(("loss", lambda view: view.loss),),
         events=[tt.below(0.1)],
-        limits=Limits(jnp.array(0.0), jnp.array(1e-14), jnp.array(10_000)),
+        limits=Limits(None, jnp.array(1e-14), jnp.array(10_000)),
     )
 
 
@@ -302,28 +304,30 @@ def near_the_teachers():
         batched=False,
         teacher=start.teacher,
         start=jax.tree.map(lambda leaf: leaf[None], start.student),
-        stops=np.concatenate([[0.0], np.unique(np.round(np.geomspace(1, 3000, 100)))]),
+        stops=np.concatenate([[0.0], np.unique(np.round(np.geomspace(1, 100_000, 100)))]),
         observables=(("loss", lambda view: view.loss), ("first", lambda view: view.weights.first)),
-        limits=Limits(jnp.array(0.0), jnp.array(0.0), jnp.array(10_000)),
+        limits=Limits(None, jnp.array(0.0), jnp.array(1_000_000)),
     )
 
 
-def test_a_run_takes_the_careful_loss_when_the_quick_one_is_strained(tmp_path):
+def test_a_run_takes_the_grouped_form_when_the_plain_one_is_strained(tmp_path, monkeypatch):
+    monkeypatch.setattr(Loop, "chunk", 4)
     loop = near_the_teachers()
-    assert loop.oracle is not loop.careful
-    switched = []
+    forms, exacting = [], []
     while not loop.over:
         loop.advance()
-        switched.append(loop.oracle is loop.careful)
-        loop.save(tmp_path / f"{len(switched)}.npz")
-    assert not switched[0] and switched[-1]
+        forms.append(int(loop.state.form[0]))
+        exacting.append(bool(loop.exacting[0]))
+        loop.save(tmp_path / f"{len(forms)}.npz")
+    # Records need more digits than steps, and sooner.
+    assert forms[0] == 0 and forms[-1] == 1 and exacting.index(True) < forms.index(1)
     rows = {name: np.concatenate([row[name][0] for row in loop.rows]) for name in ("loss", "first")}
-    careful = jax.vmap(lambda w: loop.careful.loss(tt.Weights(w, jnp.ones((3, 1)))))(rows["first"])
-    # Before the switch the quick loss has at least eleven digits, after it the careful one is recorded.
+    careful = jax.vmap(lambda w: loop.oracle.loss(tt.Weights(w, jnp.ones((3, 1)))))(rows["first"])
+    # Before the switch the plain loss has at least eleven digits, after it the careful one is recorded.
     np.testing.assert_allclose(rows["loss"], careful, rtol=1e-10)
     assert rows["loss"][-1] < 1e-6
     # Restored on either side of the switch, the run ends bit-identical.
-    for saved in (switched.index(True), switched.index(True) + 1):
+    for saved in (forms.index(1), forms.index(1) + 1):
         again = near_the_teachers()
         again.restore(tmp_path / f"{saved}.npz")
         again.follow()

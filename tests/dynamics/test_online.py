@@ -302,7 +302,7 @@ def build():
         stops=np.arange(60.0),
         observables=(("loss", lambda view: view.loss),),
         events=[tt.below(0.3)],
-        limits=Limits(jnp.array(0.0), jnp.array(0.0), jnp.array(1000)),
+        limits=Limits(None, jnp.array(0.0), jnp.array(1000)),
         keys=np.stack([random.key_of(seed) for seed in (0, 1)]),
     )
 

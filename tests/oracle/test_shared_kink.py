@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.oracle.compensated import finer_outer_sums
+from tutelage.oracle.compensated import products, remainders
 from tutelage.oracle.stable import shared_kink
 from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.problem.activations import activation, leaky_relu
@@ -218,15 +218,34 @@ def test_fewer_students_than_teachers():
     assert gradient_error(slope, gradient) < 1e-13
 
 
-def test_finer_sums_of_products():
-    """Against rational arithmetic: 106 bits of the largest term."""
+def test_products_of_matrices_that_cancel():
+    """Against rational arithmetic: 100 bits of the largest term."""
     rng = np.random.default_rng(3)
     left, right = rng.standard_normal(7), rng.standard_normal(7)
     right[-1] = -(left[:-1] @ right[:-1]) / left[-1]
     expected = sum(Fraction(a) * Fraction(b) for a, b in zip(left, right, strict=True))
     assert 0 < abs(expected) < 1e-14
-    value = float(finer_outer_sums(jnp.asarray(left)[None, :, None], jnp.asarray(right)[:, None])[0, 0, 0])
-    assert abs(Fraction(value) - expected) < abs(expected) * 2.0**-52 + 1e-30
+    value = float(jax.jit(products)(jnp.asarray(left)[None, :], jnp.asarray(right)[:, None])[0, 0])
+    assert abs(Fraction(value) - expected) < abs(expected) * 2.0**-52 + 1e-29
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_products_of_any_size(size):
+    left, right = np.random.default_rng(4).standard_normal((2, 5, 5))
+    found = np.asarray(products(jnp.asarray(size * left), jnp.asarray(right)))
+    np.testing.assert_allclose(found, size * (left @ right), rtol=1e-12)
+    assert not np.any(products(jnp.zeros((2, 3)), jnp.ones((3, 2))))
+
+
+def test_what_is_left_of_a_row_after_a_multiple_of_another():
+    """Against rational arithmetic, of rows that agree in thirteen digits."""
+    rng = np.random.default_rng(5)
+    x, share = rng.standard_normal((6, 4)), rng.standard_normal(6)
+    y = x / share[:, None] * (1 + 1e-13 * rng.standard_normal((6, 4)))
+    found = np.asarray(jax.jit(remainders)(x, share, y))
+    for i, j in np.ndindex(x.shape):
+        expected = Fraction(x[i, j]) - Fraction(share[i]) * Fraction(y[i, j])
+        assert abs(Fraction(float(found[i, j])) - expected) <= abs(expected) * Fraction(2.0**-50)
 
 
 def random_network(rng, units):

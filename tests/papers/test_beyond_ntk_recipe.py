@@ -195,7 +195,10 @@ PLANTED = {
     "C1": ("coefficient", lambda order: constants.coefficient(order) * (1.1 if order == 4 else 1)),
     "C1:samples": ("_library_loss", lambda network: 0.9),
     "C2": ("gradient_rates", _doubled),
-    "C7": ("_gradient", lambda oracle, weights: weights.first * getattr(oracle.plain, "careful", 2.0)),
+    "C7": (
+        "_gradient",
+        lambda oracle, weights: weights.first * (1.0 if getattr(oracle.plain, "form", "") == "plain" else 2.0),
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from .base import AbstractStep as AbstractStep
 from .base import DrivenStep as DrivenStep
 from .base import Moment as Moment
 from .base import Prepared as Prepared
+from .base import Taken as Taken
 from .blocks import Rule as Rule
 from .descent import Descent as Descent
 from .descent import Truncation as Truncation

@@ -34,18 +34,26 @@ class Moment(NamedTuple):
     carry: PyTree
 
 
-Taken = tuple[Moment, Bool[Array, ""], Bool[Array, ""]]
-"""What a step gives: the new moment, whether it moved on, and whether it is stuck for good."""
+class Taken(NamedTuple):
+    """What a step gives: the new moment, whether it moved on, whether it is stuck for good, and whether the form of the
+    oracle was strained by it, so that another should take the step."""
+
+    moment: Moment
+    moved: Bool[Array, ""]
+    stuck: Bool[Array, ""]
+    strained: Bool[Array, ""] | bool = False
 
 
 class Ahead(NamedTuple):
-    """What a step may look at between two chunks: all seeds, where they are, and how far the next chunk goes."""
+    """What a step may look at between two calls of compiled code: all seeds, where they are, which of them have paused
+    after many steps, the next record of each, and the end of the run."""
 
     oracle: AbstractOracle
     batched: bool
     moments: Moment
-    running: NDArray[np.bool_]
-    horizon: float
+    paused: NDArray[np.bool_]
+    due: NDArray[np.float64]
+    end: float
 
 
 class AbstractStep(eqx.Module):
@@ -58,6 +66,11 @@ class AbstractStep(eqx.Module):
     @abc.abstractmethod
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         """One step, not past `limit`."""
+
+    def back(self, moment: Moment, clock: Float[Array, ""]) -> Moment:
+        """The moment at `clock`, inside the step that has led to `moment`; for a step that `passes` records."""
+        del clock
+        return moment
 
     def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
         """The moment at `clock`, inside the step that starts at `moment`; used to locate events.
@@ -77,7 +90,7 @@ class AbstractStep(eqx.Module):
         del oracle, moment
         return None
 
-    # What the loop asks on the host, between chunks.
+    # What the loop asks on the host, between two calls of compiled code.
 
     @property
     def watches(self) -> bool:
@@ -95,12 +108,17 @@ class AbstractStep(eqx.Module):
         return False
 
     @property
-    def trial(self) -> int:
-        """Records in a chunk that may have to be done again with the careful form of the oracle."""
-        return 4
+    def tells_strain(self) -> bool:
+        """Whether `Taken` says when the form of the oracle was strained. A step that does not is given it in full."""
+        return False
+
+    @property
+    def passes(self) -> bool:
+        """Whether a step may go past a record, which is then looked up with `back`."""
+        return False
 
     def between(self, ahead: Ahead) -> tuple["AbstractStep", Moment]:
-        """The step of the next chunk, and the moments that it begins from."""
+        """The step to go on with, and the moments that it begins from."""
         return self, ahead.moments
 
     def memo(self) -> dict[str, Any]:

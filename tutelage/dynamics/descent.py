@@ -147,18 +147,24 @@ class DescentStep(AbstractStep):
     schedule: Schedule | None = eqx.field(static=True, default=None)
     truncation: Truncation | None = eqx.field(static=True, default=None)
 
+    @property
+    def tells_strain(self) -> bool:
+        return True
+
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
 
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
-        velocity = scaled(oracle.gradient(moment.weights), self.rates, self.trains)
+        gradient = oracle.gradient(moment.weights)
+        velocity = scaled(gradient, self.rates, self.trains)
         if self.truncation is not None:
             moving = self.truncation.moving(moment.weights.first, moment.clock)
             velocity = jax.tree.map(lambda g: jnp.where(moving, g, 0.0), velocity)
         weights = jax.tree.map(lambda w, g: w - size * g, moment.weights, velocity)
-        return Moment(weights, *ticked(self.schedule, moment, size), ()), jnp.array(True), jnp.array(False)
+        after = Moment(weights, *ticked(self.schedule, moment, size), ())
+        return Taken(after, jnp.array(True), jnp.array(False), oracle.strained(moment.weights, gradient=gradient))
 
 
 def step_size(size: Float[Array, ""], schedule: Schedule | None, clock: Float[Array, ""]) -> Float[Array, ""]:

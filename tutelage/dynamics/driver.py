@@ -5,15 +5,16 @@ was never interrupted. Nothing here knows which dynamics it drives: a step says 
 """
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 from numpy.typing import NDArray
 
 from tutelage._errors import BadInput, StopReason
@@ -21,17 +22,72 @@ from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.base import Ahead, DrivenStep, Moment, Prepared
 from tutelage.dynamics.batch import one_factorisation
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
-from tutelage.dynamics.loop import Fixed, Limits, Observables, State, advance, crossed_by, locate, note, prepare
+from tutelage.dynamics.loop import (
+    PAUSE,
+    Fixed,
+    Limits,
+    Observables,
+    advance,
+    arrive,
+    crossed_by,
+    locate,
+    note,
+    prepare,
+)
 from tutelage.dynamics.record import Record
+from tutelage.oracle.base import AbstractOracle
 
 Progress = Callable[[str, int, int], None]
+Host = Any
+"""A tree of arrays of NumPy, all with a leading axis of seeds."""
+
+SLOW = 0.5
+"""Seconds of a chunk from which on the next one is kept short."""
+
+LANE = 4096
+"""Weights in a lane: enough that a program is not all overhead, and so few that they stay in the nearest cache."""
+WIDEST = 256
+
+
+def lane_size(start: Any, seeds: int) -> int:
+    """How many seeds are in a lane: a power of two, and no more than gives every core one."""
+    weights = sum(int(leaf[0].size) for leaf in jax.tree.leaves(start))
+    fair = -(-seeds // (os.cpu_count() or 1))
+    return min(1 << max(fair - 1, 0).bit_length(), 1 << max(LANE // weights, 1).bit_length() - 1, WIDEST)
+
+
+def _room(like: Host, seeds: int) -> Host:
+    """Zeros for all seeds, for a tree that some of them have."""
+    return jax.tree.map(lambda leaf: np.zeros((seeds, *leaf.shape[1:]), leaf.dtype), like)
+
+
+def _put(whole: Host, seeds: NDArray[np.intp], part: Host, where: NDArray[np.bool_] | None = None) -> Host:
+    """The whole with the part of some seeds in its place, or only with those records of it."""
+
+    def put(old: Any, new: Any) -> Any:
+        if where is not None:
+            new = np.where(where.reshape(where.shape + (1,) * (new.ndim - 2)), new, old[seeds])
+        if len(seeds) == len(old):
+            return new
+        copy = np.array(old)
+        copy[seeds] = new
+        return copy
+
+    return jax.tree.map(put, whole, part)
+
+
+def _between(first: NDArray[Any], last: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    """Which records of a chunk were made from one count to the other."""
+    index = np.arange(count)[None]
+    return (index >= first[:, None]) & (index < last[:, None])
 
 
 class Loop(Kept):
     """A run in progress: `advance` until it is `over`; `arrays` and `adopt` between chunks.
 
-    A run begins with the `quick` form of its oracle and takes the careful one from the chunk on in which the quick one
-    is strained. `identity` is written into what is saved, and only a loop with the same one reads it back.
+    Seeds are run in lanes, on all cores: a lane is a few seeds that go on with one form of the oracle, and is padded to
+    one size, so that one program serves however many of them are left. `identity` is written into what is saved, and
+    only a loop with the same one reads it back.
     """
 
     PARTS = 8
@@ -48,30 +104,40 @@ class Loop(Kept):
     ):
         record = record or Record()
         self.identity, self.batched, self.step = identity, prepared.batched, prepared.step
-        self.careful, self.oracle = prepared.oracle, prepared.oracle.quick()
+        self.oracle, self.quick = prepared.oracle, prepared.oracle.quick()
+        self.forms = prepared.oracle.forms() if prepared.step.tells_strain else (prepared.oracle,)
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
         if not self.step.watches and (self.events or self.crossings):
             raise BadInput("This dynamics watches no events or crossings; leave them out, and look at the records.")
         watched = (self.events, self.crossings)
-        self.fixed = Fixed(observables, watched, limits, prepared.batched, prepared.teacher)
+        self.observables = observables
+        self.fixed = Fixed(watched, limits, jnp.asarray(self.stops[-1]), prepared.batched, prepared.teacher)
         self.position = 0
         self.rows: list[dict[str, NDArray[Any]]] = []
-        self.state: State = self._apart(
+        self.slow = True  # until the first chunk has shown otherwise
+        self.seeds = len(prepared.keys)
+        self.exacting = np.zeros(self.seeds, bool)  # of which records have needed the oracle in full
+        self.lane = 1 if self.step.apart else lane_size(self.start, self.seeds)
+        begun = self._in_lanes(
+            self._cut(np.arange(self.seeds)),
             lambda oracle, start, keys: prepare(self.step, self.fixed, oracle, start, keys),
-            self.start,
-            jnp.asarray(prepared.keys),
-        )
+            self.forms[0], self.start, prepared.keys,
+        )  # fmt: skip
+        self.state: Host = jax.tree.map(lambda *parts: np.concatenate(parts), *begun)
         self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
 
     @property
     def chunk(self) -> int:
-        """How many recording times the next chunk has: few while it may have to be done again with the careful form."""
+        """How many recording times a chunk has at most; all chunks are padded to that."""
         if isinstance(self.step, DrivenStep):
             return 1
-        if self.oracle is not self.careful:
-            return self.step.trial
-        return 16 if len(self.stops) <= 1024 else 256
+        return 32 if len(self.stops) <= 1024 else 256
+
+    @property
+    def weights(self) -> PyTree:
+        """Where the seeds are."""
+        return jax.tree.map(jnp.asarray, self.state.moment.weights)
 
     @property
     def over(self) -> bool:
@@ -83,72 +149,138 @@ class Loop(Kept):
 
     def advance(self) -> None:
         """Run the next chunk."""
-        stops = self._next_stops()
-        self._take(*self.step.between(self._ahead(stops[-1])))
+        stops, began = self._next_stops(), time.monotonic()
         if isinstance(self.step, DrivenStep) and not self._driven(self.step, stops[0]):
             return
-        state, row = self._chunk(stops)
-        if np.any(np.asarray(row.pop("_strained"))[:, : len(stops)]):  # cut on the host: nothing is compiled
-            # The quick form begins to lose digits: this chunk again, and all later ones, with the careful form.
-            self.oracle = self.careful
-            state, row = self._chunk(stops)
-            row.pop("_strained")
-        self.state = state
-        self.rows.append({name: np.asarray(value)[:, : len(stops)] for name, value in row.items()})
+        self.rows.append(self._measured(self._noted(stops)))
         self.position += len(stops)
-        self._note_events()
+        self.state = self.state._replace(made=np.zeros(self.seeds, int))
+        self.slow = time.monotonic() - began > SLOW
 
     def _next_stops(self) -> NDArray[np.float64]:
-        """The recording times of the next chunk. It spans a part of the run only: one can stop a run between chunks."""
+        """The recording times of the next chunk. If it may take long it spans a part of the run only: one can stop a
+        run between chunks. Where these are does not change its numbers."""
         stops = self.stops[self.position : self.position + self.chunk]
+        if not self.slow:
+            return stops
         last = self.stops[self.position - 1] if self.position else 0.0
         within = np.searchsorted(stops, last + self.stops[-1] / self.PARTS, side="right")
         return stops[: max(1, int(within))]
 
-    def _ahead(self, horizon: float) -> Ahead:
-        running = self.reasons == StopReason.RUNNING
-        return Ahead(self.oracle, self.batched, self.state.moment, running, float(horizon))
+    def _ahead(self, stops: NDArray[np.float64]) -> Ahead:
+        steps = np.asarray(self.state.steps)
+        paused = (self.reasons == StopReason.RUNNING) & (steps > 0) & (steps % PAUSE == 0)
+        due = np.append(stops, np.inf)[np.asarray(self.state.made)]
+        return Ahead(self.forms[0], self.batched, self.state.moment, paused, due, float(self.stops[-1]))
 
     def _take(self, step: Any, moments: Moment) -> None:
         """Go on with another step; if its memory has another shape, so have the brackets of events."""
         self.step, old = step, self.state
         if moments is old.moment:
             return
-        before = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], len(self.events), 1), moments)
-        self.state = State(moments, old.steps, old.reason, old.fired, before, old.after, old.crossed)
+        before = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:, None], len(self.events), 1), moments)
+        self.state = old._replace(moment=moments, before=before)
 
-    def _chunk(self, stops: NDArray[np.float64]) -> tuple[State, dict[str, Any]]:
+    def _noted(self, stops: NDArray[np.float64]) -> Host:
+        """Take all seeds to the records of a chunk, and note where they are; each with the form that serves it."""
         if isinstance(self.step, DrivenStep):
-            state, row = note(self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
-            return state, {name: np.asarray(value)[:, None] for name, value in row.items()}
-        padded = jnp.asarray(np.pad(stops, (0, self.chunk - len(stops)), mode="edge"))
-        state, rows = self._apart(
-            lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, padded),
-            self.start,
-            self.state,
-        )
-        return state, rows
+            done = arrive(self.step, self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
+            self.state, noted = jax.tree.map(np.asarray, done)
+            return noted
+        padded = np.pad(stops, (0, self.chunk - len(stops)), mode="edge")
+        noted = None
+        while len(going := np.flatnonzero((self.reasons == StopReason.RUNNING) & (self.state.made < len(padded)))):
+            self._take(*self.step.between(self._ahead(padded)))
+            noted = self._pass(going, padded, noted)
+            self._note_events()
+        return jax.tree.map(lambda leaf: leaf[:, : len(stops)], noted)
+
+    def _pass(self, going: NDArray[np.intp], stops: NDArray[np.float64], noted: Host | None) -> Host:
+        """These seeds as far as their forms of the oracle serve them."""
+        before = self.state
+        for form, oracle in enumerate(self.forms):
+            lanes = self._cut(going[before.form[going] == form])
+            done = self._in_lanes(
+                lanes,
+                lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, jnp.asarray(stops)),
+                oracle, self.start, before,
+            )  # fmt: skip
+            for seeds, (state, seen) in zip(lanes, done, strict=True):
+                state = state._replace(strained=np.zeros(len(seeds), bool))
+                new = _between(before.made[seeds], state.made, len(stops))
+                self.state = _put(self.state, seeds, state)
+                noted = _put(noted or _room(seen, self.seeds), seeds, seen, new)
+        assert noted is not None
+        return noted
+
+    def _measured(self, noted: Host) -> dict[str, NDArray[Any]]:
+        """What is recorded of all seeds at the records of a chunk; of one that has not got there, nothing."""
+        seen = noted.reached.any(1)
+        seen[0] |= not seen.any()
+        row = self._seen_by(self.quick, np.flatnonzero(seen & ~self.exacting), noted, {})
+        lost = self.exacting & seen
+        if row:
+            lost |= (row["_lost"] & noted.reached).any(1)
+        # Most runs never get there, and do not wait for the compiler.
+        row = self._seen_by(self.oracle, np.flatnonzero(lost), noted, row)
+        self.exacting |= lost
+        del row["_lost"]
+        return {**row, "_reached": self._finite(noted.reached, row.pop("_finite")), "_time": noted.time}
+
+    def _finite(self, reached: NDArray[np.bool_], finite: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The records that count: a run that diverges ends at its last finite one."""
+        broken = np.logical_or.accumulate(reached & ~finite, 1)
+        if broken.any():
+            reason = np.where(broken.any(1), StopReason.NONFINITE, self.reasons)
+            self.state = self.state._replace(reason=reason)
+        return reached & ~broken
+
+    def _seen_by(
+        self, oracle: AbstractOracle, seeds: NDArray[np.intp], noted: Host, row: dict[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """The row with the records of some seeds measured by this form of the oracle."""
+        lanes, weights = self._cut(seeds), self._padded(noted.weights)
+        call = lambda oracle, start, weights: note(self.observables, self.fixed, oracle, start, weights)  # noqa: E731
+        for lane, part in zip(lanes, self._in_lanes(lanes, call, oracle, self.start, weights), strict=True):
+            part = {name: value[:, : noted.reached.shape[1]] for name, value in part.items()}
+            row = _put(row or _room(part, self.seeds), lane, part)
+        return row
+
+    def _padded(self, weights: Any) -> Any:
+        """Weights of as many records as a chunk has."""
+
+        def pad(leaf: NDArray[Any]) -> NDArray[Any]:
+            more = self.chunk - leaf.shape[1]
+            return np.concatenate([leaf, np.repeat(leaf[:, -1:], more, 1)], 1) if more else leaf
+
+        return jax.tree.map(pad, weights)
+
+    def _cut(self, seeds: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        return [seeds[i : i + self.lane] for i in range(0, len(seeds), self.lane)]
+
+    def _in_lanes(
+        self, lanes: list[NDArray[np.intp]], call: Callable[..., Any], oracle: AbstractOracle, *per_seed: Any
+    ) -> list[Host]:
+        """`call(oracle, *per_seed)` for every lane, on all cores."""
+
+        def one(seeds: NDArray[np.intp]) -> Host:
+            filled = np.concatenate([seeds, np.repeat(seeds[:1], self.lane - len(seeds))])
+            take = lambda leaf: np.asarray(leaf)[filled]  # noqa: E731
+            own = jax.tree.map(take, oracle) if self.batched else oracle
+            done = call(own, *jax.tree.map(take, per_seed))
+            return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(seeds)], done)
+
+        if len(lanes) < 2 or self.step.factorises:
+            with one_factorisation if self.step.factorises else nullcontext():
+                return [one(seeds) for seeds in lanes]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(one, lanes))
 
     def _driven(self, step: DrivenStep, stop: float) -> bool:
         """Let the step go on towards the next record; whether it is there, or paused so that the run may be kept."""
-        moments = step.drive(self.oracle, self.state.moment, float(stop))
-        self.state = eqx.tree_at(lambda s: (s.moment, s.steps), self.state, (moments, self.state.steps + 1))
+        moments = step.drive(self.oracle, jax.tree.map(jnp.asarray, self.state.moment), float(stop))
+        self.state = self.state._replace(moment=moments, steps=self.state.steps + 1)
         return bool(np.all(np.asarray(moments.clock) >= stop))
-
-    def _apart(self, call: Callable[..., Any], *per_seed: Any) -> Any:
-        """`call(oracle, *per_seed)` for all seeds at once or, if the step asks for it, one by one on all cores."""
-        if not self.step.apart:
-            with one_factorisation if self.step.factorises else nullcontext():
-                return jax.block_until_ready(call(self.oracle, *per_seed))
-
-        def one(seed: int) -> Any:
-            cut = lambda leaf: leaf[seed : seed + 1]  # noqa: E731
-            own = jax.tree.map(cut, self.oracle) if self.batched else self.oracle
-            return jax.block_until_ready(call(own, *jax.tree.map(cut, per_seed)))
-
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = list(pool.map(one, range(len(jax.tree.leaves(per_seed)[0]))))
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
     def follow(
         self,
@@ -185,12 +317,15 @@ class Loop(Kept):
         new = np.asarray(self.state.fired) & np.isnan(self.event_times)
         if not new.any():
             return
-        moments = self._apart(
-            lambda oracle, start, state: locate(self.step, self.fixed, oracle, start, state), self.start, self.state
-        )
-        self.event_times = np.where(new, np.asarray(moments.time), self.event_times)
-        stopping = new & np.asarray([event.stop for event in self.events])
-        self._rewind(stopping, moments)
+        seeds = np.arange(self.seeds)
+        done = self._in_lanes(
+            self._cut(seeds),
+            lambda oracle, start, state: locate(self.step, self.fixed, oracle, start, state),
+            self.oracle, self.start, self.state,
+        )  # fmt: skip
+        moments = jax.tree.map(lambda *parts: np.concatenate(parts), *done)
+        self.event_times = np.where(new, moments.time, self.event_times)
+        self._rewind(new & np.asarray([event.stop for event in self.events]), moments)
 
     def _rewind(self, stopping: NDArray[np.bool_], moments: Moment) -> None:
         """A stopping event ends the run at its own moment, not at the end of the step around it."""
@@ -199,12 +334,12 @@ class Loop(Kept):
             return
         times = np.where(stopping, np.asarray(moments.time), np.inf)
         which = times.argmin(1)
-        place = lambda now, found: now.at[seeds].set(found[seeds, which[seeds]])  # noqa: E731
-        moment = jax.tree.map(place, self.state.moment, moments)
+        found = jax.tree.map(lambda leaf: leaf[seeds, which[seeds]], moments)
+        moment = _put(self.state.moment, seeds, found)
         crossed = self.state.crossed
         if crossed:
             crossed = crossed_by(self.fixed, self.oracle, self.start, moment, crossed)
-        self.state = eqx.tree_at(lambda s: (s.moment, s.crossed), self.state, (moment, crossed))
+        self.state = self.state._replace(moment=moment, crossed=crossed)
 
     def arrays(self) -> tuple[dict[str, Any], Arrays]:
         """All that the next chunk needs: plain values, and arrays."""
@@ -214,20 +349,18 @@ class Loop(Kept):
             "position": self.position,
             "rows": len(self.rows),
             "step": self.step.memo(),
-            "careful": self.oracle is self.careful,
         }
-        return about, {"events": self.event_times, **leaves, **rows}
+        return about, {"events": self.event_times, "exacting": self.exacting, **leaves, **rows}
 
     def adopt(self, about: dict[str, Any], saved: Arrays) -> None:
         """Continue from the arrays of a loop that was built in the same way."""
-        self.oracle = self.careful if about["careful"] else self.oracle
-        self._take(*self.step.recalled(about["step"], self._ahead(self.stops[-1])))
+        self._take(*self.step.recalled(about["step"], self._ahead(self.stops[-1:])))
         leaves, structure = jax.tree.flatten(self.state)
         loaded = [saved[f"state/{i}"] for i in range(len(leaves)) if f"state/{i}" in saved]
         if [leaf.shape for leaf in loaded] != [leaf.shape for leaf in leaves]:
             raise BadInput("The checkpoint was saved by a different run; ask for that run, or move the file away.")
-        self.state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in loaded])
-        self.event_times, self.position = saved["events"], about["position"]
+        self.state = jax.tree.unflatten(structure, loaded)
+        self.event_times, self.exacting, self.position = saved["events"], saved["exacting"], about["position"]
         self.rows = [{} for _ in range(about["rows"])]
         for key in saved:
             if key.startswith("row/"):

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
 from tutelage._checks import one_of, put, real
@@ -22,21 +22,19 @@ from tutelage.dynamics.room import NUMBER, of_data, of_network
 from tutelage.dynamics.room import weights_of as weights_of_problem
 from tutelage.dynamics.stabilised import Stabilised
 from tutelage.dynamics.staging import Data, given_data, samples_of, staged
+from tutelage.dynamics.tsit5 import STAGES, Tsit5, Vector
 from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.geometry import over
 from tutelage.problem.mixture import Mixture
-from tutelage.problem.networks import rates_given
+from tutelage.problem.networks import Weights, rates_given
 from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
 from tutelage.problem.trees import chosen_parts, flatten, scaled, unflatten
 
 Solver = Literal["explicit", "stabilised", "stiff"]
 SOLVERS = ("auto", "explicit", "stabilised", "stiff")
 
-REACH = 1.0
-"""The longest explicit step, in units of one over the largest curvature.
-
-Tsit5 is stable up to 3.3, but near an optimum error control alone lets the step wander to that edge, where the loss
-stalls at the square of the tolerance. At 1.0 a decay is followed to rounding, its rate right to 1e-4.
-"""
+FLOOR = 1e-15
+"""An error, as a part of the size of the weights, below which nothing but rounding is left to control."""
 
 STRIDE = 0.1
 """The longest stiff step, as a part of the time elapsed.
@@ -45,8 +43,9 @@ Weights that settle by a power law move ever less, until error control, which kn
 no reason left to follow. Steps in proportion to time keep the law's constant right to 1e-5.
 """
 
-PATIENCE = 20_000
-"""Explicit steps to the end of the next chunk from which on a stiff solver is quicker."""
+PATIENCE = 30_000
+"""The time to the end of the run, in units of one over the largest curvature, from which on a stiff solver is quicker.
+Explicit steps are three of these units long. It is asked at pauses only, when many such steps have been made."""
 
 LARGEST_HESSIAN = 800
 """Weights beyond which no Hessian can be afforded."""
@@ -145,6 +144,25 @@ def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array
     return _velocity(*primals), scale * (oracle.hessian(unflatten(y, like)) @ tangents[0])
 
 
+class Passed(NamedTuple):
+    """The last explicit step: where and when it began, and its slopes."""
+
+    clock: Float[Array, ""]
+    y: Vector
+    k: Float[Array, "stage parameters"]
+
+
+class Carry(NamedTuple):
+    """What a flow takes along: what solver and step control remember, the next step, the absolute error, and
+    the step just made."""
+
+    solver: Any
+    control: Any
+    width: Float[Array, ""]
+    atol: Float[Array, ""]
+    passed: Passed | None
+
+
 class FlowStep(AbstractStep):
     """One adaptive step in the frame.
 
@@ -152,14 +170,17 @@ class FlowStep(AbstractStep):
       oracle's Hessian as the exact Jacobian). `auto` lets it change from explicit to stiff between chunks.
     - `rtol`: relative error per step; the absolute error is `rtol` times the scale of the initial weights, so that
       a start at 1e-8 is followed as closely as one at 1.
-    - `longest`: a cap on explicit steps, kept up to date between chunks from the measured curvature.
+
+    An explicit step goes past records, which are read from its polynomial (`back`). Its error is kept below `rtol`
+    times the size of the weights, and below `rtol` times how far they would go at this speed in the time that has
+    passed: near an optimum weights hardly move, and an error of `rtol` times their size would be all that is left of a
+    decay.
     """
 
     rtol: Float[Array, ""]
     rates: PyTree
     trains: tuple[str, ...] = eqx.field(static=True)
     solver: Solver = eqx.field(static=True, default="explicit")
-    longest: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(jnp.inf))
     auto: bool = eqx.field(static=True, default=False)
 
     def _scale(self, like: PyTree) -> Float[Array, " parameters"]:
@@ -173,52 +194,59 @@ class FlowStep(AbstractStep):
         term = diffrax.ODETerm(lambda t, y, args: _velocity(y, oracle, scale, like, self.trains))
         if self.solver == "stiff":
             return controller, term, diffrax.Kvaerno5(root_finder=diffrax.VeryChord(**tolerances))
-        return controller, term, Stabilised() if self.solver == "stabilised" else diffrax.Tsit5()
+        return controller, term, Stabilised() if self.solver == "stabilised" else Tsit5()
 
-    def _scale_of(self, y: Float[Array, " parameters"]) -> Float[Array, ""]:
-        """The scale of weights that must be followed.
+    def _scale_of(self, weights: PyTree) -> Float[Array, ""]:
+        """The scale of weights that must be followed: of the layer that trains and is smallest, unless it is zero.
 
         The stabilised solver takes steps that only error control limits, so it must see the small overlaps from which
         a race starts: 1/sqrt(dim) beside norms of 1. It takes the lower quartile of the entries that are not zero.
         """
         if self.solver == "stabilised":
+            y = flatten(weights)
             return jnp.nanquantile(jnp.where(y == 0, jnp.nan, jnp.abs(y)), 0.25)
-        return jnp.sqrt(jnp.mean(y**2))
+        sizes = jnp.stack([_rms(flatten(getattr(weights, name))) for name in self.trains])
+        least = jnp.min(jnp.where(sizes == 0, jnp.inf, sizes))
+        return jnp.where(jnp.isfinite(least), least, 1.0)
 
-    def _width(self, solver: Any, memory: Any, width: Float[Array, ""]) -> Float[Array, ""]:
+    def _width(self, solver: Any, carry: Carry) -> Float[Array, ""]:
         """The planned step, no longer than the solver can make it."""
-        if self.solver == "explicit":
-            return jnp.minimum(width, self.longest)
-        return jnp.minimum(width, solver.longest(memory.bound)) if self.solver == "stabilised" else width
+        return (
+            jnp.minimum(carry.width, solver.longest(carry.solver.bound)) if self.solver == "stabilised" else carry.width
+        )
 
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         y = flatten(weights)
-        atol = self.rtol * self._scale_of(y)
+        atol = self.rtol * self._scale_of(weights)
         controller, term, solver = self._tools(oracle, atol, weights)
         solver_memory = solver.init(term, 0.0, 1.0, y, None)
         # A solver that has measured the curvature knows a safe first step; others have one chosen by trial.
         given = solver.first(solver_memory) if self.solver == "stabilised" else None
         first, memory = controller.init(term, 0.0, jnp.inf, y, given, None, solver.func, solver.error_order(term))
-        carry = jax.tree.map(jnp.asarray, (solver_memory, memory, first, atol))
+        passed = None if self.solver != "explicit" else Passed(jnp.zeros(()), y, jnp.zeros((STAGES, len(y))))
+        carry = jax.tree.map(jnp.asarray, Carry(solver_memory, memory, first, atol, passed))
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), carry)
 
     def resume(self, oracle: AbstractOracle, moment: Moment) -> Moment:
         """The same place, with this solver's own memory: used when the solver changes on the way."""
         fresh = self.begin(oracle, moment.weights)
-        return Moment(moment.weights, moment.clock, moment.time, (*fresh.carry[:3], moment.carry[3]))
+        return moment._replace(carry=fresh.carry._replace(atol=moment.carry.atol))
 
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
-        solver_memory, memory, width, atol = moment.carry
-        controller, term, solver = self._tools(oracle, atol, moment.weights)
-        width = self._width(solver, solver_memory, width)
+        carry: Carry = moment.carry
+        controller, term, solver = self._tools(oracle, carry.atol, moment.weights)
+        width = self._width(solver, carry)
         y, start = flatten(moment.weights), moment.clock
         end = jnp.minimum(start + width, limit)
-        new, error, _, new_solver_memory, _ = solver.step(term, start, end, y, None, solver_memory, jnp.array(False))
+        done = solver.step(term, start, end, y, None, carry.solver, jnp.array(False))
+        new, error, dense, solver_memory, _ = done
         order = solver.error_order(term)
         if self.solver == "stabilised":
-            order = solver.error_order_of(term, end - start, solver_memory)
-        keep, origin, reach, _, new_memory, _ = controller.adapt_step_size(
-            start, end, y, new, None, error, order, memory
+            order = solver.error_order_of(term, end - start, carry.solver)
+        if self.solver == "explicit":
+            error = error * self._strictness(y, new, moment)
+        keep, origin, reach, _, memory, _ = controller.adapt_step_size(
+            start, end, y, new, None, error, order, carry.control
         )
         proposed = reach - origin
         proposed = jnp.where(jnp.isfinite(proposed), proposed, 0.1 * (end - start))
@@ -226,16 +254,50 @@ class FlowStep(AbstractStep):
         proposed = jnp.where(keep & (end < start + width), jnp.maximum(proposed, width), proposed)
         if self.solver == "stiff":
             proposed = jnp.minimum(proposed, jnp.maximum(width, STRIDE * end))
-        kept = (new, end, new_solver_memory, new_memory)
-        back = (y, start, solver_memory, memory)
-        y, clock, solver_memory, memory = jax.tree.map(lambda a, b: jnp.where(keep, a, b), kept, back)
+        passed = Passed(start, dense["y0"], dense["k"]) if self.solver == "explicit" else None
+        kept = (new, end, carry._replace(solver=solver_memory, control=memory, passed=passed))
+        y, clock, carry = jax.tree.map(lambda a, b: jnp.where(keep, a, b), kept, (y, start, carry))
         stuck = ~keep & (start + proposed <= start)
-        carry = (solver_memory, memory, proposed, atol)
-        return Moment(unflatten(y, moment.weights), clock, clock, carry), keep, stuck
+        after = Moment(unflatten(y, moment.weights), clock, clock, carry._replace(width=proposed))
+        return Taken(after, keep, stuck, self._strained(oracle, moment))
+
+    def _strictness(self, y: Vector, new: Vector, moment: Moment) -> Vector:
+        """By how much more an error counts than error control by the size of the weights would have it."""
+        carry: Carry = moment.carry
+        usual = carry.atol + self.rtol * jnp.maximum(jnp.abs(y), jnp.abs(new))
+        motion = self.rtol * (moment.clock + carry.width) * _rms(carry.solver.velocity)
+        return usual / jnp.minimum(usual, jnp.maximum(motion, FLOOR * self._scale_of(moment.weights)))
+
+    def _strained(self, oracle: AbstractOracle, moment: Moment) -> Bool[Array, ""]:
+        """Whether the slope at the beginning of the step strains the form of the oracle."""
+        if "first" not in self.trains or not isinstance(moment.weights, Weights):
+            return jnp.array(False)
+        slope = over(flatten(self.velocity(oracle, moment)), self._scale(moment.weights))
+        return oracle.strained(moment.weights, gradient=unflatten(slope, moment.weights))
+
+    @property
+    def tells_strain(self) -> bool:
+        return True
+
+    @property
+    def passes(self) -> bool:
+        return self.solver == "explicit"
+
+    def back(self, moment: Moment, clock: Float[Array, ""]) -> Moment:
+        passed: Passed | None = moment.carry.passed
+        if passed is None:
+            return moment
+        late = clock < moment.clock
+        ends = jnp.where(late, passed.clock, 0.0), jnp.where(late, moment.clock, 1.0)
+        inside = Tsit5.inside((*ends, passed.y, passed.k), clock)
+        y, clock = (
+            jnp.where(late, then, now) for then, now in ((inside, flatten(moment.weights)), (clock, moment.clock))
+        )
+        return Moment(unflatten(y, moment.weights), clock, clock, moment.carry)
 
     def velocity(self, oracle: AbstractOracle, moment: Moment) -> PyTree:
-        if self.solver == "stabilised":
-            return unflatten(moment.carry[0].velocity, moment.weights)
+        if self.solver != "stiff":
+            return unflatten(moment.carry.solver.velocity, moment.weights)
         y = flatten(moment.weights)
         return unflatten(_velocity(y, oracle, self._scale(moment.weights), moment.weights, self.trains), moment.weights)
 
@@ -248,59 +310,52 @@ class FlowStep(AbstractStep):
     def factorises(self) -> bool:
         return self.solver == "stiff"
 
-    @property
-    def trial(self) -> int:
-        return 16
-
     def between(self, ahead: Ahead) -> tuple[AbstractStep, Moment]:
-        """Cap explicit steps by the curvature; if too many would be needed, change to the stiff solver (`auto`)."""
-        weights, running = ahead.moments.weights, ahead.running
-        size = sum(leaf[0].size for leaf in jax.tree.leaves(weights))
-        if self.solver != "explicit" or size > LARGEST_HESSIAN or not running.any():
+        """Change to the stiff solver if too many explicit steps would be needed (`auto`)."""
+        size = sum(leaf[0].size for leaf in jax.tree.leaves(ahead.moments.weights))
+        if self.solver != "explicit" or not self.auto or size > LARGEST_HESSIAN:
             return self, ahead.moments
-        with one_factorisation:
-            curvature = np.asarray(_stiffness(ahead.oracle, ahead.batched, weights))[running]
-        left = (ahead.horizon - np.asarray(ahead.moments.clock))[running]
-        if self.auto and np.any(curvature * left / REACH > PATIENCE):
-            return self._stiffened(ahead)
-        if np.all(curvature > 0):
-            return self._capped(REACH / curvature.max()), ahead.moments
-        return self, ahead.moments
-
-    def _capped(self, longest: float) -> "FlowStep":
-        return FlowStep(self.rtol, self.rates, self.trains, self.solver, jnp.asarray(longest), self.auto)
+        left, rate = ahead.end - np.asarray(ahead.moments.clock), np.asarray(ahead.moments.carry.solver.rate)
+        stiff = ahead.paused & (left * rate > PATIENCE)
+        return self._stiffened(ahead) if np.any(stiff) else (self, ahead.moments)
 
     def _stiffened(self, ahead: Ahead) -> tuple["FlowStep", Moment]:
+        """It begins no later than at the next record, for which it knows no polynomial."""
         stiff = FlowStep(self.rtol, self.rates, self.trains, "stiff", auto=self.auto)
-        return stiff, _resume(stiff, ahead.oracle, ahead.batched, ahead.moments)
+        with one_factorisation:
+            return stiff, _resume(stiff, self, ahead.oracle, ahead.batched, ahead.moments, jnp.asarray(ahead.due))
 
     def memo(self) -> dict[str, Any]:
-        longest = float(self.longest)
-        return {"solver": self.solver, "longest": longest if np.isfinite(longest) else None}
+        return {"solver": self.solver}
 
     def recalled(self, memo: dict[str, Any], ahead: Ahead) -> tuple[AbstractStep, Moment]:
-        if memo["solver"] == "stiff" and self.solver == "explicit":
-            return self._stiffened(ahead)
-        return self if memo["longest"] is None else self._capped(memo["longest"]), ahead.moments
+        changed = memo["solver"] == "stiff" and self.solver == "explicit"
+        return self._stiffened(ahead) if changed else (self, ahead.moments)
 
     def within(self, oracle: AbstractOracle, moment: Moment, clock: Float[Array, ""]) -> Moment:
-        solver_memory, memory, width, atol = moment.carry
-        _, term, solver = self._tools(oracle, atol, moment.weights)
-        end = jnp.maximum(clock, moment.clock + 1e-12 * width)
-        y = solver.step(term, moment.clock, end, flatten(moment.weights), None, solver_memory, jnp.array(False))[0]
-        return Moment(unflatten(y, moment.weights), clock, clock, moment.carry)
+        carry: Carry = moment.carry
+        _, term, solver = self._tools(oracle, carry.atol, moment.weights)
+        end = jnp.maximum(clock, moment.clock + 1e-12 * carry.width)
+        y = solver.step(term, moment.clock, end, flatten(moment.weights), None, carry.solver, jnp.array(False))[0]
+        return Moment(unflatten(y, moment.weights), clock, clock, carry)
+
+
+def _rms(y: Float[Array, " some"]) -> Float[Array, ""]:
+    """Right also where squares would vanish."""
+    largest = jnp.max(jnp.abs(y))
+    return largest * jnp.sqrt(jnp.mean(over(y, largest) ** 2))
 
 
 @eqx.filter_jit
-def _resume(step: FlowStep, oracle: AbstractOracle, batched: bool, moments: Moment) -> Moment:
-    return each_seed(step.resume, oracle, batched, moments)
+def _resume(
+    stiff: FlowStep,
+    last: FlowStep,
+    oracle: AbstractOracle,
+    batched: bool,
+    moments: Moment,
+    due: Float[Array, " seed"],
+) -> Moment:
+    def one(oracle: AbstractOracle, moment: Moment, due: Float[Array, ""]) -> Moment:
+        return stiff.resume(oracle, last.back(moment, due))
 
-
-@eqx.filter_jit
-def _stiffness(oracle: AbstractOracle, batched: bool, weights: PyTree) -> Float[Array, " seed"]:
-    return each_seed(stiffness, oracle, batched, weights)
-
-
-def stiffness(oracle: AbstractOracle, weights: PyTree) -> Float[Array, ""]:
-    """The largest curvature: explicit steps are kept below `REACH` over it."""
-    return jnp.max(jnp.linalg.eigvalsh(oracle.hessian(weights)))
+    return each_seed(one, oracle, batched, moments, due)

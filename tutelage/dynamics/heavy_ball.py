@@ -86,12 +86,18 @@ class HeavyBallStep(AbstractStep):
     rates: PyTree
     trains: tuple[str, ...] = eqx.field(static=True)
 
+    @property
+    def tells_strain(self) -> bool:
+        return True
+
     def begin(self, oracle: AbstractOracle, weights: PyTree) -> Moment:
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, weights))
 
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
-        gradient = scaled(oracle.gradient(moment.weights), self.rates, self.trains)
-        move = jax.tree.map(lambda m, g: self.momentum * m - self.step_size * g, moment.carry, gradient)
+        gradient = oracle.gradient(moment.weights)
+        slope = scaled(gradient, self.rates, self.trains)
+        move = jax.tree.map(lambda m, g: self.momentum * m - self.step_size * g, moment.carry, slope)
         weights = jax.tree.map(jnp.add, moment.weights, move)
         clock = moment.clock + 1
-        return Moment(weights, clock, clock * self.step_size, move), jnp.array(True), jnp.array(False)
+        after = Moment(weights, clock, clock * self.step_size, move)
+        return Taken(after, jnp.array(True), jnp.array(False), oracle.strained(moment.weights, gradient=gradient))

@@ -1,6 +1,7 @@
-"""The one loop, compiled: any step on any oracle, from one recording time to the next, seeds in one batch.
+"""The one loop, compiled: any step on any oracle, from one recording time to the next, some seeds in one batch.
 
-A chunk is a pure function of the state before it; what happens between chunks is in `dynamics.driver`.
+A chunk is a pure function of the state before it; what happens between chunks is in `dynamics.driver`. What is measured
+at the records is a program of its own (`note`), which knows nothing of the step: both are small, and compile soon.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt64
 from numpy.typing import ArrayLike
 
 from tutelage._errors import StopReason
-from tutelage.dynamics.base import AbstractStep, Moment
+from tutelage.dynamics.base import AbstractStep, Moment, Taken
 from tutelage.dynamics.batch import each_seed
 from tutelage.dynamics.events import Crossings, End, Event, cross
 from tutelage.dynamics.own import numbers_of
@@ -28,20 +29,29 @@ Row = dict[str, Array]
 
 class Limits(NamedTuple):
     """When to call a run converged (checked at recording times; the gradient relative to the norm of the weights, so
-    that a tiny start is not mistaken for an end), and the cap on steps. Where there is no loss, both are None."""
+    that a tiny start is not mistaken for an end), and the cap on steps. None for a loss that nobody asks for, and for a
+    gradient where the oracle has none."""
 
     loss: Float[Array, ""] | None
     gradient: Float[Array, ""] | None
     steps: Int[Array, ""]
 
 
-class State(eqx.Module):
-    """All that the next chunk needs, on the host for all seeds. `before` and `after` bracket the step in which each
-    event happened; `crossed`: the times of crossings, an array for each."""
+class State(NamedTuple):
+    """All that the next chunk needs, on the host for all seeds.
+
+    - `form`: which form of the oracle the seed goes on with; `strained`: it has just been changed.
+    - `made`: how many records of this chunk it has made.
+    - `before` and `after` bracket the step in which each event happened; `crossed`: the times of crossings, an array
+      for each.
+    """
 
     moment: Moment
     steps: Int[Array, "*seed"]
     reason: Int[Array, "*seed"]
+    form: Int[Array, "*seed"]
+    strained: Bool[Array, "*seed"]
+    made: Int[Array, "*seed"]
     fired: Bool[Array, "*seed event"]
     before: Moment
     after: Float[Array, "*seed event"]
@@ -91,7 +101,8 @@ def _begin(move: AbstractStep, watched: Watched, context: Context, key: UInt64[A
         jnp.where(end.values >= 0, 0.0, jnp.nan)
         for end in (_ends(move, crossings, context, moment) if crossings else ())
     )
-    state = State(moment, jnp.array(0), reason, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
+    none, no = jnp.array(0), jnp.array(False)
+    state = State(moment, none, reason, none, no, none, fired, before, jnp.where(fired, 0.0, jnp.nan), crossed)
     # Strong types throughout, so that the first chunk and the later ones share one compilation.
     strong: State = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
     return strong
@@ -99,69 +110,91 @@ def _begin(move: AbstractStep, watched: Watched, context: Context, key: UInt64[A
 
 def _step(
     move: AbstractStep,
-    watched: Watched,
+    fixed: "Fixed",
     context: Context,
     limit: Float[Array, ""],
-    cap: Int[Array, ""],
     state: State,
 ) -> State:
-    (events, crossings), old = watched, state.moment
-    new, moved, stuck = move.step(context.oracle, old, limit)
+    (events, crossings), old = fixed.watched, state.moment
+    new, moved, stuck, strained = Taken(*move.step(context.oracle, old, limit))
+    strained = jnp.asarray(strained)
+    view = context.view(new.weights)
+    if (events or crossings) and fixed.limits.gradient is not None:  # they may look at the loss after every step
+        strained = strained | context.oracle.strained(new.weights, loss=view.loss)
     sound = finite(new.weights) & ~stuck
-    moment = jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, old)
-    reason = jnp.where(sound, state.reason, StopReason.NONFINITE)
-    steps = state.steps + 1
+    good = sound & ~strained
+    moment = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
+    reason = jnp.where(sound | strained, state.reason, StopReason.NONFINITE)
+    steps = state.steps + jnp.where(strained, 0, 1)
     fired, before, after = state.fired, state.before, state.after
     if events:
-        happened = ~fired & moved & sound & (_event_values(events, context.view(moment.weights)) >= 0)
+        happened = ~fired & moved & good & (_event_values(events, view) >= 0)
         before = jax.tree.map(lambda kept, now: jnp.where(_like(happened, kept), now, kept), before, old)
         after = jnp.where(happened, moment.clock, after)
         fired = fired | happened
         stops = jnp.any(happened & jnp.asarray([event.stop for event in events]))
         reason = jnp.where(stops, StopReason.EVENT, reason)
-    reason = jnp.where((steps >= cap) & (reason == StopReason.RUNNING), StopReason.CAP, reason)
+    reason = jnp.where((steps >= fixed.limits.steps) & (reason == StopReason.RUNNING), StopReason.CAP, reason)
     crossed = state.crossed
     if crossings:
         olds, news = (_ends(move, crossings, context, at) for at in (old, moment))
         crossed = tuple(cross(*each, moment.time) for each in zip(crossed, olds, news, strict=True))
-    return State(moment, steps, reason, fired, before, after, crossed)
+    return State(moment, steps, reason, state.form, strained, state.made, fired, before, after, crossed)
 
 
 def _like(mask: Bool[Array, " event"], leaf: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (leaf.ndim - 1))
 
 
-def _record(
-    observables: Observables, context: Context, limits: Limits, limit: Float[Array, ""], state: State
-) -> tuple[State, Row]:
-    view = context.view(state.moment.weights)
-    running = state.reason == StopReason.RUNNING
-    row = {name: numbers_of(f"The observable {name!r}", fn, view) for name, fn in observables}
-    lost, done, strained = _judged(limits, view)
-    row["_reached"] = running & ~lost & (state.moment.clock >= limit)
-    row["_time"] = state.moment.time
-    row["_strained"] = running & strained
-    ended = jnp.where(done, StopReason.CONVERGED, state.reason)
-    reason = jnp.where(running, jnp.where(lost, StopReason.NONFINITE, ended), state.reason)
-    return eqx.tree_at(lambda s: s.reason, state, reason), row
+PAUSE = 10_000
+"""Steps after which the host is asked whether another step should go on: enough that asking costs nothing."""
+
+
+class Noted(NamedTuple):
+    """Where a seed was at a recording time, and whether it got there."""
+
+    weights: PyTree
+    time: Float[Array, ""]
+    reached: Bool[Array, ""]
+
+
+def _arrive(
+    move: AbstractStep, context: Context, limits: Limits, index: Int[Array, ""], stop: Float[Array, ""], state: State
+) -> tuple[State, Noted]:
+    """The record that is due at `stop`, unless it has been made, and whether the run ends with it."""
+    here = move.back(state.moment, stop)
+    running = (state.reason == StopReason.RUNNING) & ~state.strained & (state.made <= index)
+    running = running & (state.moment.clock >= stop)
+    lost, done, strained = _judged(limits, context.view(here.weights))
+    due = running & ~strained
+    reached = due & ~lost
+    reason = jnp.where(due & lost, StopReason.NONFINITE, jnp.where(due & done, StopReason.CONVERGED, state.reason))
+    over = reason != state.reason
+    moment = jax.tree.map(lambda then, now: jnp.where(over, then, now), here, state.moment)
+    made = jnp.where(due, index + 1, state.made)
+    strained = state.strained | (running & strained)
+    state = state._replace(moment=moment, reason=reason, strained=strained, made=made)
+    return state, Noted(here.weights, here.time, reached)
 
 
 def _judged(limits: Limits, view: Snapshot) -> tuple[Bool[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
-    """Whether the loss is lost, whether it is small enough, and whether the oracle's quick form is strained by it."""
-    if limits.loss is None or limits.gradient is None:
-        return jnp.array(False), jnp.array(False), jnp.array(False)
-    small = (limits.loss > 0) & (view.loss <= limits.loss)
-    still = view.gradient_norm <= limits.gradient * jnp.sqrt(square_norm(view.weights))
-    # Weights may still be finite when their loss is not: a run that diverges ends at its last finite record.
-    return ~jnp.isfinite(view.loss), small | still, view.oracle.strained(view.weights, view.loss, view.gradient)
+    """Whether the weights are lost, whether they have converged, and whether too few digits are left to say so."""
+    lost, done, strained = jnp.array(False), jnp.array(False), jnp.array(False)
+    if limits.gradient is not None:
+        lost = ~jnp.isfinite(view.gradient_norm)
+        done = view.gradient_norm <= limits.gradient * jnp.sqrt(square_norm(view.weights))
+    if limits.loss is not None:
+        done = done | (view.loss <= limits.loss)
+        strained = view.oracle.strained(view.weights, loss=view.loss)
+    return lost, done, strained
 
 
 class Fixed(NamedTuple):
-    """What all chunks of a run share: where it is recorded and watched, and what stands still."""
+    """What all chunks of a run share: how it is watched, when it ends, and what stands still."""
 
-    observables: Observables
     watched: Watched
     limits: Limits
+    end: Float[Array, ""]
     batched: bool
     teacher: PyTree
 
@@ -186,40 +219,75 @@ def advance(
     start: PyTree,
     state: State,
     stops: Float[Array, " record"],
-) -> tuple[State, Row]:
-    """One chunk for all seeds: to each of `stops` in turn, recording there."""
+) -> tuple[State, Noted]:
+    """Some seeds, all with one form of the oracle, to each of `stops` in turn, as far as it serves or up to a pause."""
+    # A run may have to end at an event, between two records: it must not go past the first of them.
+    free = move.passes and not any(event.stop for event in fixed.watched[0])
 
-    def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Row]:
-        context = Context(oracle, fixed.teacher, start)
+    def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Noted]:
+        context, pause = Context(oracle, fixed.teacher, start), (state.steps // PAUSE + 1) * PAUSE
 
-        def to_stop(state: State, stop: Float[Array, ""]) -> tuple[State, Row]:
+        def to_stop(state: State, due: tuple[Array, Array]) -> tuple[State, Noted]:
             def going(s: State) -> Bool[Array, ""]:
-                return (s.reason == StopReason.RUNNING) & (s.moment.clock < stop)
+                ready = (s.reason == StopReason.RUNNING) & ~s.strained & (s.steps < pause)
+                return ready & (s.moment.clock < due[1])
 
             def once(s: State) -> State:
-                return _step(move, fixed.watched, context, stop, fixed.limits.steps, s)
+                limit = fixed.end if free else due[1]
+                return _step(move, fixed, context, limit, s)
 
-            return _record(fixed.observables, context, fixed.limits, stop, jax.lax.while_loop(going, once, state))
+            return _arrive(move, context, fixed.limits, *due, jax.lax.while_loop(going, once, state))
 
-        return jax.lax.scan(to_stop, state, stops)
+        state, noted = jax.lax.scan(to_stop, state, (jnp.arange(len(stops)), stops))
+        form = jnp.where(state.strained, oracle.instead(state.moment.weights), state.form)
+        return state._replace(form=form), noted
+
+    return each_seed(one, oracle, fixed.batched, start, state)
+
+
+@eqx.filter_jit
+def arrive(
+    move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State, stop: Float[Array, ""]
+) -> tuple[State, Noted]:
+    """The record of seeds that have gone there by themselves."""
+
+    def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Noted]:
+        context = Context(oracle, fixed.teacher, start)
+        going = state.reason == StopReason.RUNNING
+        reason = jnp.where(going & ~finite(state.moment.weights), StopReason.NONFINITE, state.reason)
+        state = state._replace(reason=reason)
+        state, noted = _arrive(move, context, fixed.limits, jnp.array(0), stop, state)
+        return state, jax.tree.map(lambda leaf: leaf[None], noted)
 
     return each_seed(one, oracle, fixed.batched, start, state)
 
 
 @eqx.filter_jit
 def note(
-    fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State, stop: Float[Array, ""]
-) -> tuple[State, Row]:
-    """Record all seeds where they are."""
+    observables: Observables,
+    fixed: Fixed,
+    oracle: AbstractOracle,
+    start: PyTree,
+    weights: PyTree,
+) -> Row:
+    """What is measured of weights with leading axes (seed, record); and whether this form of the oracle has `_lost` too
+    many digits for it, and whether the loss is `_finite`: weights may be so when it is not."""
+    scored = fixed.limits.gradient is not None
 
-    def one(oracle: AbstractOracle, start: PyTree, state: State) -> tuple[State, Row]:
-        context = Context(oracle, fixed.teacher, start)
-        going = state.reason == StopReason.RUNNING
-        sound = finite(state.moment.weights)
-        reason = jnp.where(going & ~sound, StopReason.NONFINITE, state.reason)
-        return _record(fixed.observables, context, fixed.limits, stop, eqx.tree_at(lambda s: s.reason, state, reason))
+    def one(oracle: AbstractOracle, start: PyTree, weights: PyTree) -> Row:
+        def row(weights: PyTree) -> Row:
+            view = Context(oracle, fixed.teacher, start).view(weights)
+            seen = {name: numbers_of(f"The observable {name!r}", fn, view) for name, fn in observables}
+            if not scored:
+                return seen | {"_lost": jnp.array(False), "_finite": jnp.array(True)}
+            return seen | {
+                "_lost": oracle.lost(weights, view.loss, view.gradient), "_finite": jnp.isfinite(view.loss)
+            }  # fmt: skip
 
-    return each_seed(one, oracle, fixed.batched, start, state)
+        rows: Row = jax.lax.map(row, weights)
+        return rows
+
+    return each_seed(one, oracle, fixed.batched, start, weights)
 
 
 @eqx.filter_jit

@@ -262,7 +262,8 @@ class NeuronFlowStep(AbstractStep):
         weights = eqx.tree_at(lambda each: each.notes, weights, notes)
         there = carry.done | (carry.clock >= end)
         behind = jnp.min(jnp.where(there, limit, carry.clock / self.pace))
-        return Moment(weights, behind, behind, carry._replace(width=width)), jnp.array(True), jnp.array(False)
+        after = Moment(weights, behind, behind, carry._replace(width=width))
+        return Taken(after, jnp.array(True), jnp.array(False))
 
     def _rests(self, oracle: ClusterOracle, units: Units, y: Table, v: Table) -> Bool[Array, "expert unit"]:
         force = oracle.field(units, y).force @ oracle.gram

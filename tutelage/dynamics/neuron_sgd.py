@@ -216,7 +216,7 @@ class NeuronSgdStep(AbstractStep):
         seen = old.seen + count.astype(old.seen.dtype)
         weights = WalkedNeurons(place, beyond, old.units, old.served, self._hits(old, path), seen)
         clock, time = jnp.where(count > 0, moment.clock + count, limit), moment.time + count
-        return Moment(weights, clock, time, moment.carry), count > 0, jnp.array(False)
+        return Taken(Moment(weights, clock, time, moment.carry), count > 0, jnp.array(False))
 
     def _ready(self, hits: Int[Array, "level expert unit row"]) -> Bool[Array, ""]:
         """Whether every neuron has passed the last level in one of the rows that are waited for."""

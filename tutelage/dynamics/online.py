@@ -211,6 +211,10 @@ class OnlineStep(AbstractStep):
     def factorises(self) -> bool:
         return True
 
+    @property
+    def tells_strain(self) -> bool:
+        return True  # never: it draws examples, and asks the oracle for no gradient
+
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         del limit  # one update is one tick: limits are whole numbers of updates
         size = step_size(self.step_size, self.schedule, moment.clock)
@@ -224,7 +228,7 @@ class OnlineStep(AbstractStep):
             moved, state = self._turned(moved, state, extra)
         weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
         carry = Carry(moment.carry.key, state)
-        return Moment(weights, *ticked(self.schedule, moment, size), carry), jnp.array(True), jnp.array(False)
+        return Taken(Moment(weights, *ticked(self.schedule, moment, size), carry), jnp.array(True), jnp.array(False))
 
     def _layers(self, weights: Weights) -> Layers:
         return {name: getattr(weights, name) for name in ("first", "second") if name in self.trains}

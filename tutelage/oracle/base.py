@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from tutelage.problem.hidden import AbstractHidden
 from tutelage.problem.networks import Weights
@@ -29,14 +29,32 @@ class AbstractOracle(eqx.Module):
     @abc.abstractmethod
     def hessian(self, weights: PyTree) -> Float[Array, "parameters parameters"]: ...
 
-    def quick(self) -> "AbstractOracle":
-        """The same loss in a form that compiles and runs faster, and is right wherever it is not `strained`."""
-        return self
+    def forms(self) -> tuple["AbstractOracle", ...]:
+        """The same loss in forms of different cost, the cheapest first; one that is `strained` says which to take
+        `instead`. This oracle itself is right everywhere."""
+        return (self,)
 
-    def strained(self, weights: PyTree, loss: Float[Array, ""], gradient: PyTree) -> Bool[Array, ""]:
-        """Whether so much of this loss or gradient has cancelled that the careful form should be asked."""
+    def quick(self) -> "AbstractOracle":
+        """The cheapest form: right wherever it is not `strained`."""
+        return self.forms()[0]
+
+    def strained(
+        self, weights: PyTree, *, loss: Float[Array, ""] | None = None, gradient: PyTree | None = None
+    ) -> Bool[Array, ""]:
+        """Whether another form should take the steps from here on, by its own loss or gradient: it has lost digits, or
+        is dearer than it need be."""
         del weights, loss, gradient
         return jnp.array(False)
+
+    def lost(self, weights: PyTree, loss: Float[Array, ""], gradient: PyTree) -> Bool[Array, ""]:
+        """Whether a loss or gradient of this form has too few digits to be reported."""
+        del weights, loss, gradient
+        return jnp.array(False)
+
+    def instead(self, weights: PyTree) -> Int[Array, ""]:
+        """The number, among the `forms`, of the one to take when this one is strained."""
+        del weights
+        return jnp.array(0)
 
 
 @runtime_checkable

@@ -35,15 +35,39 @@ def outer_sums(
     return _halved(lh * rh, jnp.sum(lh * rl + ll * (rh + rl), axis=1))
 
 
-def finer_outer_sums(
-    left: Float[Array, "sum unit output"], right: Float[Array, "unit frame"]
-) -> Float[Array, "sum output frame"]:
-    """`outer_sums` right to about 1e-31 of its largest term, at twice the cost or more.
+def products(left: Float[Array, "p u"], right: Float[Array, "u n"]) -> Float[Array, "p n"]:
+    """`left @ right`, right to about 1e-30 of its largest term.
 
-    Products with one high half are exact too (24 bits by 29), and are summed with the others.
+    Each factor is cut in three: two parts of so few bits that their products and the sums of these are exact, and a
+    rest. So most of the work is an ordinary product of matrices.
     """
-    (lh, ll), (rh, rl) = split(left[..., None]), split(right[None, :, None, :])
-    return _halved(jnp.concatenate([lh * rh, lh * rl, ll * rh], axis=1), jnp.sum(ll * rl, axis=1))
+    bits = (51 - max(right.shape[0] - 1, 1).bit_length()) // 2
+    parts = jnp.concatenate(_slices(left, bits)) @ jnp.concatenate(_slices(right, bits), axis=1)
+    table = parts.reshape(3, left.shape[0], 3, right.shape[1])
+    total, lost = two_sum(table[0, :, 0], table[0, :, 1])
+    total, more = two_sum(total, table[1, :, 0])
+    small = table[0, :, 2] + table[1, :, 1] + table[1, :, 2] + table[2].sum(1)
+    return total + (lost + more + small)
+
+
+def _slices(x: Float[Array, "..."], bits: int) -> list[Float[Array, "..."]]:
+    """Multiples of `2^-bits` of the largest entry, multiples of `2^-bits` of those, and the rest; they add up to x."""
+    largest = jnp.max(jnp.abs(x))
+    unit = jnp.exp2(jnp.ceil(jnp.log2(jnp.where(largest == 0, 1.0, largest))))
+    cut = 1.5 * 2.0 ** (52 - bits) * unit
+    cut = jnp.where(cut < 1e300, cut, 0.0)  # beyond that nothing is gained: keep x whole
+    high = (x + cut) - cut
+    fine = cut * 2.0**-bits
+    middle = ((x - high) + fine) - fine
+    return [high, middle, (x - high) - middle]
+
+
+def remainders(x: Float[Array, "p n"], share: Float[Array, " p"], y: Float[Array, "p n"]) -> Float[Array, "p n"]:
+    """`x - share y`, right to rounding of itself or 1e-31 of x: the product is taken with its rounding error."""
+    (sh, sl), (yh, yl) = split(share[:, None]), split(y)
+    product = share[:, None] * y
+    error = ((sh * yh - product) + sh * yl + sl * yh) + sl * yl
+    return (x - product) - error
 
 
 def _halved(terms: Float[Array, "sum term output frame"], error: Float[Array, "sum output frame"]) -> Array:

@@ -42,6 +42,13 @@ def angles(a: Rows, b: Rows) -> Angles:
     return from_chords(sign, jnp.where(zero, 2.0, square_chords(sign, a.unit, b.unit)))
 
 
+def rough_angles(a: Rows, b: Rows) -> Angles:
+    """Angles from the dot products: nearly parallel rows lose half of their digits, but angle and sine agree."""
+    cos = a.unit @ b.unit.T
+    square = jnp.maximum(2 - 2 * jnp.abs(cos), 0.0)
+    return from_chords(jnp.where(cos < 0, -1.0, 1.0), square)
+
+
 def from_chords(sign: Float[Array, "p q"], square: Float[Array, "p q"]) -> Angles:
     """The angles whose squared chords are given: `|a - sign b|^2` of unit rows, at most 2."""
     half = jnp.sqrt(square) / 2
@@ -95,6 +102,13 @@ def _arcsin(h: Array) -> Array:
     for coefficient in _ARCSIN[-2::-1]:
         total = total * x + coefficient
     return h * total
+
+
+def direction(x: Array, y: Array) -> Array:
+    """The angle of the point (x, y), from -pi to pi: `arctan2`, which the compiler does not vectorise."""
+    length = jnp.sqrt(x**2 + y**2)
+    near = 2 * _arcsin(over(jnp.abs(y), jnp.sqrt(2 * length * (length + jnp.abs(x)))))
+    return jnp.where(y < 0, -1.0, 1.0) * jnp.where(x < 0, jnp.pi - near, near)
 
 
 def wedge(arc: Angles) -> Array:

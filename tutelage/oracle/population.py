@@ -1,12 +1,13 @@
 """The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
 
 from functools import partial
+from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
-from tutelage._checks import instance
+from tutelage._checks import instance, one_of
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
 from tutelage.oracle.kernels import kernel
@@ -22,6 +23,9 @@ from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, Weights
 from tutelage.problem.problem import Problem
 
+Form = Literal["both", "plain", "grouped", "settled"]
+FORMS = ("both", "plain", "grouped", "settled")
+
 
 class PopulationOracle(AbstractOracle):
     """`L = 1/2 E|f - f*|^2` over Gaussian inputs, without samples.
@@ -29,8 +33,11 @@ class PopulationOracle(AbstractOracle):
     With units `u` (students `+`, teachers `-`) it is `1/2 sum_uu' S_u.S_u' K(w_u, w_u')`; a linear teacher with
     piecewise-linear students is evaluated by the cancellation-free form of `oracle.stable.linear_teacher`, so that a
     loss of 1e-25 is that and not rounding noise. So are, near an optimum, students and teachers with the same kinked
-    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`; `quick()` leaves the latter out. For other
-    pairs, such as erf, a loss below 1e-15 times the squared outputs of all units is rounding noise, of either sign.
+    activation (ReLU, |z|, leaky ReLU), by `oracle.stable.shared_kink`. For other pairs, such as erf, a loss below 1e-15
+    times the squared outputs of all units is rounding noise, of either sign.
+
+    `form`: "both", which asks the grouped form where the plain one has cancelled; "plain"; "grouped", whose gradient is
+    always grouped; "settled", plain where nothing is to be gained: in a minimum with a loss the groups do not cancel.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
@@ -47,12 +54,13 @@ class PopulationOracle(AbstractOracle):
     teacher: Activation = eqx.field(static=True)
     target: Weights
     accuracy: str = eqx.field(static=True)
-    careful: bool = eqx.field(static=True)
+    form: Form = eqx.field(static=True)
 
-    def __init__(self, *, student: Spec, teacher: Spec, target: Weights, careful: bool = True):
+    def __init__(self, *, student: Spec, teacher: Spec, target: Weights, form: Form = "both"):
         instance("PopulationOracle: target", target, Weights, "tt.Weights of the teacher")
+        one_of("PopulationOracle: form", form, FORMS)
         self.student, self.teacher = activation(student), activation(teacher)
-        self.target, self.careful = target, careful
+        self.target, self.form = target, form
         parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
         self.accuracy = "; ".join(sorted(parts))
 
@@ -70,7 +78,7 @@ class PopulationOracle(AbstractOracle):
     @property
     def on_groups(self) -> bool:
         """Whether the cancellation-free grouped form applies: one piecewise-linear activation, with a kink, for all."""
-        return self.careful and self._shared_kink() is not None
+        return self.form in ("both", "grouped") and self._shared_kink() is not None
 
     def _shared_kink(self) -> PiecewiseLinear | None:
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
@@ -98,29 +106,58 @@ class PopulationOracle(AbstractOracle):
             return self._lines(weights).loss()
         plain = self.floor() - self.drop(weights)
         unit = self._shared_kink()
-        if unit is None or not self.careful:
+        if unit is None or not self.on_groups:
             return plain
         return compute_where(
             self._lost_loss(unit, weights, plain), partial(_grouped_loss, unit), plain, weights, self.target
         )
 
-    def quick(self) -> "PopulationOracle":
+    def forms(self) -> tuple["PopulationOracle", ...]:
         if self._shared_kink() is None:
-            return self
-        return PopulationOracle(student=self.student, teacher=self.teacher, target=self.target, careful=False)
+            return (self,)
+        return self._in("plain"), self._in("grouped"), self._in("settled")
 
-    def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+    def _in(self, form: Form) -> "PopulationOracle":
+        return PopulationOracle(student=self.student, teacher=self.teacher, target=self.target, form=form)
+
+    def strained(
+        self, weights: Weights, *, loss: Float[Array, ""] | None = None, gradient: Weights | None = None
+    ) -> Bool[Array, ""]:
         unit = self._shared_kink()
-        if unit is None or self.careful:
+        if unit is None or self.form == "both":
+            return jnp.array(False)
+        missing, found = jnp.array(False), jnp.array(True)
+        lost_loss = missing if loss is None else self._lost_loss(unit, weights, loss)
+        if self.form == "grouped":
+            clear = found if loss is None else ~self._lost_loss(unit, weights, loss / REGAINED)
+            return missing if gradient is None else clear & ~self._lost_gradient(unit, weights, gradient)
+        if gradient is None:
+            return lost_loss
+        if self.form == "settled":
+            return lost_loss | ~self._lost_gradient(unit, weights, gradient)
+        return lost_loss | self._lost_gradient(unit, weights, gradient, 1 / REGAINED)
+
+    def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+        unit = self._shared_kink()
+        if unit is None or self.form == "both":
             return jnp.array(False)
         return self._lost_loss(unit, weights, loss) | self._lost_gradient(unit, weights, gradient)
+
+    def instead(self, weights: Weights) -> Int[Array, ""]:
+        unit = self._shared_kink()
+        if unit is None or self.form != "plain":
+            return jnp.array(0)
+        settled = self.loss(weights) >= SETTLED * 0.5 * _height(unit) * self._size(weights) ** 2
+        return jnp.where(settled, 2, 1)
 
     def _lost_loss(self, unit: PiecewiseLinear, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
         return loss < LOST_LOSS * 0.5 * _height(unit) * self._size(weights) ** 2
 
-    def _lost_gradient(self, unit: PiecewiseLinear, weights: Weights, gradient: Weights) -> Bool[Array, ""]:
+    def _lost_gradient(
+        self, unit: PiecewiseLinear, weights: Weights, gradient: Weights, margin: float = 1.0
+    ) -> Bool[Array, ""]:
         size = _height(unit) * _length(weights.second) * self._size(weights)
-        return _length(gradient.first) < LOST_GRADIENT * size
+        return _length(gradient.first) < margin * LOST_GRADIENT * size
 
     def floor(self) -> Float[Array, ""]:
         """The loss of the zero network, `1/2 E|f*|^2`."""
@@ -142,19 +179,19 @@ class PopulationOracle(AbstractOracle):
     def gradient(self, weights: Weights) -> Weights:
         if self.on_lines:
             return self._lines(weights).gradient()
-        plain = self._plain_gradient(weights)
         unit = self._shared_kink()
-        if unit is None or not self.careful:
+        if unit is not None and self.form == "grouped":
+            return _grouped_gradient(unit, weights, self.target)
+        plain = self._plain_gradient(weights)
+        if unit is None or self.form != "both":
             return plain
         lost = self._lost_gradient(unit, weights, plain)
         return compute_where(lost, partial(_grouped_gradient, unit), plain, weights, self.target)
 
     def _plain_gradient(self, weights: Weights) -> Weights:
         first, out = weights.first, weights.second
-        partners = self._partners(weights)
-        in_first = sum((k.pull(out @ s.T, first, rows) for k, rows, s in partners), jnp.zeros(()))
-        in_second = sum((k.value(first, rows) @ s for k, rows, s in partners), jnp.zeros(()))
-        return Weights(in_first, in_second)
+        pulls = [k.pulls(out, first, rows, s) for k, rows, s in self._partners(weights)]
+        return Weights(*(sum(parts, jnp.zeros(())) for parts in zip(*pulls, strict=True)))
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         first, out = weights.first, weights.second
@@ -178,7 +215,14 @@ class PopulationOracle(AbstractOracle):
 
 LOST_LOSS, LOST_GRADIENT = 1e-5, 1e-6
 """Where cancellation leaves less than this of the terms of a plain sum (11 digits of a loss, 10 of a gradient), the
-grouped form takes over, which costs five times as much."""
+grouped form takes over, which costs more."""
+
+REGAINED = 100.0
+"""A step may do with fewer digits than a record, eight of its gradient: with this much less left of its terms. Between
+the two the form that takes the steps is not changed, so that it is not to and fro."""
+
+SETTLED = 1e-4
+"""A loss, as a part of the terms of its sum, from which on the residuals of groups are too large to gain two digits."""
 
 
 def _grouped_loss(unit: PiecewiseLinear, weights: Weights, target: Weights) -> Float[Array, ""]:

@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from tutelage._checks import instance
 from tutelage.oracle.base import AbstractOracle, Population, assemble
@@ -59,11 +59,19 @@ class TiedOracle(AbstractOracle):
         between = jnp.einsum("lm,lr,ln->lrmn", jnp.eye(units), slope, own.unit)
         return turned + assemble(jnp.zeros((units, outputs, units, outputs)), between, inner)
 
-    def quick(self) -> "TiedOracle":
-        return TiedOracle(self.plain.quick())
+    def forms(self) -> tuple["TiedOracle", ...]:
+        return tuple(map(TiedOracle, self.plain.forms()))
 
-    def strained(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
-        return self.plain.strained(untied(weights), loss, gradient)
+    def strained(
+        self, weights: Weights, *, loss: Float[Array, ""] | None = None, gradient: Weights | None = None
+    ) -> Bool[Array, ""]:
+        return self.plain.strained(untied(weights), loss=loss, gradient=gradient)
+
+    def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
+        return self.plain.lost(untied(weights), loss, gradient)
+
+    def instead(self, weights: Weights) -> Int[Array, ""]:
+        return self.plain.instead(untied(weights))
 
     @property
     def target(self) -> Weights:

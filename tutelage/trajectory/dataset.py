@@ -61,16 +61,17 @@ def to_dataset(
     """Arrays (seed, time, ...) to a Dataset; what a seed did not reach is nan, what no seed reached is left out."""
     reached = rows["_reached"]
     last = int(np.flatnonzero(reached.any(0)).max(initial=0)) + 1
-    dataset = xr.Dataset(coords={"seed": ("seed", seeds), "time": ("time", time[:last])})
-    dataset["time"].attrs = {"long_name": "time", "units": "step size x updates"}
-    dataset = dataset.assign_coords(step=("time", clock[:last]))
+    about = {"long_name": "time", "units": "step size x updates"}
+    coords: dict[str, Any] = {
+        "seed": ("seed", seeds), "time": ("time", time[:last], about), "step": ("time", clock[:last])
+    }  # fmt: skip
+    measured: dict[str, xr.Variable] = {}
     for observable in observables:
         values = _masked(rows[observable.name][:, :last], reached[:, :last])
-        variable = xr.Variable(("seed", "time", *_dims(observable, values.ndim - 2)), values)
-        variable.attrs = {"long_name": observable.long_name or observable.name, "units": observable.units}
-        dataset[observable.name] = variable
-        dataset = dataset.assign_coords({name: (name, list(values)) for name, values in observable.coords})
-    dataset = dataset.assign(extra)
+        told = {"long_name": observable.long_name or observable.name, "units": observable.units}
+        measured[observable.name] = xr.Variable(("seed", "time", *_dims(observable, values.ndim - 2)), values, told)
+        coords |= {name: (name, list(values)) for name, values in observable.coords}
+    dataset = xr.Dataset(measured | extra, coords)  # all at once: xarray compares everything with every new one
     dataset.attrs = provenance(settings, asked)
     return dataset
 

@@ -67,7 +67,7 @@ class Running:
             stops=stops,
             observables=tuple((each.name, each.measure) for each in self.measured),
             limits=Limits(
-                jnp.asarray(float(stop.loss)) if scored else None,
+                jnp.asarray(float(stop.loss)) if scored and stop.loss > 0 else None,
                 jnp.asarray(float(still)) if scored else None,
                 jnp.asarray(dynamics.most if stop.steps is None else stop.steps),
             ),
@@ -77,7 +77,7 @@ class Running:
     @property
     def end(self) -> Start:
         """Where it left its students, beside the teacher."""
-        return Start(self.prepared.teacher, self.loop.state.moment.weights)
+        return Start(self.prepared.teacher, self.loop.weights)
 
     def dataset(self) -> xr.Dataset:
         """Records, events and why each seed stopped."""
@@ -157,7 +157,7 @@ class Training(Kept):
         self.current = self._entered()
 
     def _stage_run(self, stage: Running) -> Run:
-        return Run(stage.dataset(), 0.0, ends=(stage.prepared, stage.loop.state.moment.weights))
+        return Run(stage.dataset(), 0.0, ends=(stage.prepared, stage.loop.weights))
 
     def result(self, seconds: float) -> Run:
         """The finished run."""

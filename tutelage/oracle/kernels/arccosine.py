@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from tutelage.oracle.geometry import Rows, angles, gaps, rows, wedge
+from tutelage.oracle.geometry import Angles, Rows, angles, gaps, rough_angles, rows, wedge
 from tutelage.oracle.kernels.base import AbstractKernel, outer
 from tutelage.problem.atoms import PiecewiseLinear
 
@@ -33,11 +33,7 @@ class ArcKernel(AbstractKernel):
         if self.kink == 0:
             return self.linear * (a @ b.T)
         x, y = rows(a), rows(b)
-        arc = angles(x, y)
-        # Written with the angle to the nearest of b and -b: for ReLU the first bracket vanishes exactly when the rows
-        # point apart, so the small value there keeps all its digits.
-        shape = (self.kink + arc.sign * self.linear) * arc.cos + self.kink * _per_right_angle(wedge(arc))
-        return x.norm[:, None] * y.norm[None, :] * shape
+        return x.norm[:, None] * y.norm[None, :] * self._shape(angles(x, y))
 
     def gradient(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n"]:
         x, y = rows(a), rows(b)
@@ -53,11 +49,33 @@ class ArcKernel(AbstractKernel):
         full = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
         return jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, full)
 
+    def pulls(
+        self, out: Float[Array, "p r"], a: Float[Array, "p n"], b: Float[Array, "q n"], s: Float[Array, "q r"]
+    ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
+        # An angle from the cosine is off by 1e-16 / sin; but it goes with its own sine, and the two errors leave
+        # `sin` times that: a sum is right to rounding of its terms, at half the cost of chords.
+        x, y, c = rows(a), rows(b), out @ s.T
+        arc = rough_angles(x, y)
+        along_b, along_a = self._parts(arc, y)
+        in_rows = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
+        in_rows = jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, in_rows)
+        return in_rows, x.norm[:, None] * (self._shape(arc) @ (y.norm[:, None] * s))
+
     def _gradient_parts(self, x: Rows, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
         """The coefficients of `b_j` and of the unit row `a_i` in `dK/da_i`."""
-        arc = angles(x, y)
+        return self._parts(angles(x, y), y)
+
+    def _parts(self, arc: Angles, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
         along_b = self.linear + arc.sign * self.kink * (1 - _per_right_angle(arc.near))
         return along_b, self.kink * _per_right_angle(arc.sin) * y.norm[None, :]
+
+    def _shape(self, arc: Angles) -> Float[Array, "p q"]:
+        """The kernel of unit rows.
+
+        Written with the angle to the nearest of b and -b: for ReLU the first bracket vanishes exactly when the rows
+        point apart, so the small value there keeps all its digits.
+        """
+        return (self.kink + arc.sign * self.linear) * arc.cos + self.kink * _per_right_angle(wedge(arc))
 
     def mixed(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n n"]:
         x, y = rows(a), rows(b)

@@ -47,6 +47,12 @@ class AbstractKernel(eqx.Module):
     def pull(self, c: Float[Array, "p q"], a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p n"]:
         """`sum_j c_ij dK(a_i, b_j) / da_i`, without the tensor of all gradients."""
 
+    def pulls(
+        self, out: Float[Array, "p r"], a: Float[Array, "p n"], b: Float[Array, "q n"], s: Float[Array, "q r"]
+    ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
+        """`sum_j (out_i.s_j) dK(a_i, b_j)/da_i` and `sum_j K(a_i, b_j) s_j`, to rounding of their largest terms."""
+        return self.pull(out @ s.T, a, b), self.value(a, b) @ s
+
     @abc.abstractmethod
     def mixed(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n n"]:
         """`d2K(a_i, b_j) / da_i db_j^T`."""

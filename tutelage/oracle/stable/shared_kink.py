@@ -23,8 +23,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from tutelage.oracle.compensated import finer_outer_sums
-from tutelage.oracle.geometry import Angles, Rows, angles, from_chords, over, rows, square_chords, wedge
+from tutelage.oracle.batched_cond import compute_where
+from tutelage.oracle.compensated import products, remainders
+from tutelage.oracle.geometry import Angles, Rows, angles, direction, from_chords, over, rows, wedge
 from tutelage.oracle.kernels.arccosine import ArcKernel
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.networks import Weights
@@ -191,16 +192,18 @@ class Groups:
 
         `J(a, e) r = (pi - t) r + sin t (e.r) a + (e - cos t a) (a.r - cos t e.r)/sin t`.
         """
-        unit, axes = self.units.unit, self.axes.unit
+        unit, axes, out, table = self.units.unit, self.axes.unit, self.weights.second, self.residuals
         cos, sin = _signed_cos(arc), jnp.where(self.own, 0.0, arc.sin)
         far = jnp.where(self.own, jnp.pi, _supplement(arc))
-        pull = jnp.einsum("ir,lrn->iln", self.weights.second, self.residuals)
-        to_unit, to_axis = jnp.einsum("iln,in->il", pull, unit), jnp.einsum("iln,ln->il", pull, axes)
+        heights = jnp.sum(table * axes[:, None, :], axis=2)  # of R_l along its own axis
+        flat = table.reshape(-1, table.shape[2])
+        across = (unit @ flat.T).reshape(len(unit), *heights.shape)
+        to_unit, to_axis = jnp.sum(out[:, None, :] * across, axis=2), out @ heights.T
         tilt = over(to_unit - cos * to_axis, sin)
         along = jnp.sum(sin * to_axis - cos * tilt, axis=1, keepdims=True)
-        in_first = jnp.einsum("il,iln->in", far, pull) + along * unit + tilt @ axes
-        in_second = jnp.einsum("il,lrn,in->ir", far, self.residuals, unit)
-        return Weights(in_first, in_second + sin @ jnp.einsum("lrn,ln->lr", self.residuals, axes))
+        spread = (far[:, :, None] * out[:, None, :]).reshape(len(unit), -1)
+        in_first = spread @ flat + along * unit + tilt @ axes
+        return Weights(in_first, jnp.sum(far[:, :, None] * across, axis=1) + sin @ heights)
 
     def _pull_of_others(self, arc: Angles) -> Weights:
         """The remainders of the students of other groups."""
@@ -214,14 +217,21 @@ class Groups:
         return Weights(in_first, jnp.where(self.others, value * norm[None, :], 0.0) @ out)
 
     def _pull_of_loners(self) -> Weights:
-        """In the plain kernel."""
-        first, loners = self.weights.first, jnp.where(self.member[:, None], 0.0, self.weights.second)
-        in_first = _PLAIN.pull(self.weights.second @ loners.T, first, first)
-        in_second = _PLAIN.value(self.units.unit, first) @ loners
-        return Weights(2 * jnp.pi * in_first, 2 * jnp.pi * in_second)
+        """In the plain kernel; most of the time there are none."""
+        loners = jnp.where(self.member[:, None], 0.0, self.weights.second)
+        none = jax.tree.map(jnp.zeros_like, self.weights)
+        pulls: Weights = compute_where(jnp.any(~self.member), _of_loners, none, self.weights, loners)
+        return pulls
 
 
 _PLAIN = ArcKernel(PiecewiseLinear(0.5, 0.5), PiecewiseLinear(0.5, 0.5))
+
+
+def _of_loners(weights: Weights, loners: Float[Array, "student output"]) -> Weights:
+    first = weights.first
+    in_first = _PLAIN.pull(weights.second @ loners.T, first, first)
+    in_second = _PLAIN.value(rows(first).unit, first) @ loners
+    return Weights(2 * jnp.pi * in_first, 2 * jnp.pi * in_second)
 
 
 def _lengths(a: Float[Array, "p n"]) -> Float[Array, " p"]:
@@ -236,11 +246,11 @@ def _residuals(
     weights: Weights, target: Weights, own: Bool[Array, "student group"]
 ) -> Float[Array, "group output frame"]:
     """`R_l = sum_{i in group l} V_i w_i^T - U_l v_l^T`, summed exactly."""
-    students = jnp.where(own.T[:, :, None], weights.second[None], 0.0)
-    teachers = -jnp.eye(len(target.first))[:, :, None] * target.second[None]
-    return finer_outer_sums(
-        jnp.concatenate([students, teachers], axis=1), jnp.concatenate([weights.first, target.first])
-    )
+    groups, outputs = target.second.shape
+    students = jnp.where(own.T[:, None, :], weights.second.T[None], 0.0)
+    teachers = -jnp.eye(groups)[:, None, :] * target.second.T[None]
+    left = jnp.concatenate([students, teachers], axis=2).reshape(groups * outputs, -1)
+    return products(left, jnp.concatenate([weights.first, target.first])).reshape(groups, outputs, -1)
 
 
 def _members(
@@ -256,9 +266,7 @@ def _members(
     size = jnp.where(size == 0, 1.0, size)
     axis = teacher / size[:, None]
     share = jnp.sum(first * axis, axis=1) / size
-    left = jnp.stack([jnp.ones_like(share), -share], axis=1)[:, None, :, None]
-    remains = jax.vmap(finer_outer_sums)(left, jnp.stack([first, teacher], axis=1))[:, 0, 0]
-    remains = over(remains, units.norm[:, None])
+    remains = over(remainders(first, share, teacher), units.norm[:, None])
     along = jnp.sum(remains * axis, axis=1)
     across = remains - along[:, None] * axis
     cos = over(share * size, units.norm) + along
@@ -268,10 +276,12 @@ def _members(
 
 
 def _partners(offset: Float[Array, "student frame"], same: Bool[Array, "student student"]) -> Partners:
-    """Chords within a group are differences of offsets; beyond a right angle the angle is that to `-b`."""
-    between = jnp.where(same, square_chords(jnp.ones(same.shape), offset, offset), 0.0)
-    square = jnp.concatenate([between, jnp.sum(offset**2, axis=1, keepdims=True)], axis=1)
-    square = jnp.minimum(square, 4.0)
+    """Chords within a group are those of offsets, off by rounding of these; beyond a right angle the angle is that to
+    `-b`."""
+    length = jnp.sum(offset**2, axis=1)
+    between = jnp.maximum(length[:, None] + length[None, :] - 2 * (offset @ offset.T), 0.0)
+    between = jnp.where(same & ~jnp.eye(len(offset), dtype=bool), between, 0.0)
+    square = jnp.minimum(jnp.concatenate([between, length[:, None]], axis=1), 4.0)
     obtuse = square > 2
     arc = from_chords(jnp.where(obtuse, -1.0, 1.0), jnp.where(obtuse, 4 - square, square))
     turn = jnp.where(obtuse, jnp.pi - arc.near, arc.near)
@@ -294,7 +304,7 @@ def _remainders(
     lift = jnp.where(level > 0, over(aside, rise + level), rise - level)
     x, y = own + lift * sin, along - lift * cos
     # Of the two signs of a half turn, -pi is that of a on the axis and b opposite to it.
-    swing = jnp.where((y == 0) & (x < 0), -jnp.pi * jnp.sign(cos), jnp.arctan2(y, x))
+    swing = jnp.where((y == 0) & (x < 0), -jnp.pi * jnp.sign(cos), direction(x, y))
     cot = _cot_defect(swing, x, y)
     near = (x > 0) & (jnp.abs(swing) < 1)
     axial = jnp.where(near, along * cot - lift * (cos * (1 + cot) + sin * swing), swing * own - along)
