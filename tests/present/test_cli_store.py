@@ -105,8 +105,13 @@ def test_check_keeps_the_claims(cli, store, registered, paper):
     assert told == kept
     wrong = Claim("T99", "", "loss <= 0", "", lambda e: at_most(e.loss, 0.0))
     registered(dataclasses.replace(paper, claims=(wrong,)))
-    assert cli("run", "tiny", "--check").exit_code == 0  # those that were kept
-    assert cli("run", "tiny", "--check", "--seeds", 2).exit_code == 1
+    assert "kept, but judged by other code" in cli("show", "last").stdout
+    assert json.loads(cli("show", "last", "--json").stdout)["claims"] is None
+    assert cli("run", "tiny", "--check").exit_code == 1  # those that were kept are of other code
+    assert "T99" in cli("show", "last").stdout
+    registered()
+    result = cli("show", "last")
+    assert "T99" in result.stdout and "'tiny' is no paper of this installation" in result.stderr
 
 
 def test_a_checked_table_is_read_back():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import json
 import os
 import shutil
@@ -22,9 +23,11 @@ from tutelage._errors import BadInput
 from tutelage._files import SEALED, read_record, sealed, write_record
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted
+from tutelage._revisions import REVISIONS
+from tutelage.analysis.claims import Claim, Verdict, at_most
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
-from tutelage.papers.paper import Paper
+from tutelage.papers.paper import Paper, deferred
 from tutelage.store import fetching
 from tutelage.store.fetching import Disagreement, differences, spec_of
 from tutelage.store.store import Store, condition
@@ -257,8 +260,72 @@ def test_claims_are_checked_once_and_kept(store, monkeypatch):
     assert checks == [2] and first.records() == second.records() == store.open("last").claims.records()
     assert first.records() == read_record(only(store).folder / "claims.json")["claims"]
     assert [row.claim.id for row in first.rows] == [claim.id for claim in paper.claims]
-    # The run that is asked for has them, too; checking it again with all claims would be another question.
-    assert EXPERIMENT.run(store=store, seeds=2).claims.records() == first.records()
+    # The run that is asked for has them, too, if it is asked of the paper whose claims they are.
+    assert paper(steps=40).run(store=store, seeds=2).claims.records() == first.records()
+    assert EXPERIMENT.run(store=store, seeds=2).claims is None
+
+
+class Evidence:
+    """What the claims of a paper of one's own look at."""
+
+    factor = 1.0
+
+    def __init__(self, settings, size, seeds):
+        self.seeds = seeds
+
+    @functools.cached_property
+    def loss(self):
+        return self.factor
+
+
+def worse(self):
+    return 3.0
+
+
+def claimed(bound):
+    return Claim("OWN", "here", "loss <= bound", "", lambda evidence: at_most(evidence.loss, bound))
+
+
+def by_claim(paper, monkeypatch):
+    return dataclasses.replace(paper, claims=(claimed(0.5),))
+
+
+def by_value(paper, monkeypatch):
+    monkeypatch.setattr(Evidence, "factor", 3.0)
+    return paper
+
+
+def by_method(paper, monkeypatch):
+    changed = functools.cached_property(worse)
+    changed.__set_name__(Evidence, "loss")
+    monkeypatch.setattr(Evidence, "loss", changed)
+    return paper
+
+
+@pytest.mark.parametrize("change", [by_claim, by_value, by_method])
+def test_claims_that_other_code_has_judged_are_checked_anew(store, monkeypatch, change):
+    evidence = deferred(__name__, "Evidence")  # as a paper in a folder has it
+    paper = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=evidence)
+    first = claims_of(paper, store.open("last"))
+    assert first["OWN"].finding.verdict is Verdict.HOLDS
+    same = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=evidence)
+    assert same(steps=40).run(store=store, seeds=2).claims.records() == first.records()
+    later = change(paper, monkeypatch)
+    assert later(steps=40).run(store=store, seeds=2).claims is None
+    assert claims_of(later, store.open("last"))["OWN"].finding.verdict is Verdict.FAILS
+    assert later(steps=40).run(store=store, seeds=2).claims["OWN"].broken  # and kept in place of the first
+
+
+def test_claims_of_another_revision_or_kept_without_their_code_are_checked_anew(store, monkeypatch):
+    paper = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=Evidence)
+    table = claims_of(paper, store.open("last"))
+    with monkeypatch.context() as later:
+        later.setitem(REVISIONS, PAPER.name, REVISIONS[PAPER.name] + 1)
+        assert paper.judged(store.open("last")).claims is None
+    assert paper.judged(store.open("last")).claims.records() == table.records()
+    write_record({"claims": table.records()}, only(store).folder / "claims.json")  # as an earlier version did
+    assert len(store.open("last").claims) == 1 and paper.judged(store.open("last")).claims is None
+    assert claims_of(paper, store.open("last")).code == paper.code == store.open("last").claims.code
 
 
 def test_claims_of_a_run_that_is_not_stored_are_not_kept(monkeypatch):

@@ -92,12 +92,14 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
 
 
 def read_claims(entry: Entry) -> Table | None:
-    """The claims that were checked at the settings of a run; None if nobody has."""
+    """The claims that were checked at the settings of a run; None if nobody has. Whether by the code that its paper has
+    now, only the paper can tell (`Paper.judged`)."""
     path = entry.folder / "claims.json"
     if not os.path.lexists(path):
         return None
     try:
-        return Table.read(read_record(path)["claims"])
+        kept = read_record(path)
+        return Table.read(kept["claims"], kept.get("code", ""))
     except (TypeError, KeyError, ValueError):
         raise BadInput(f"{path} holds no checked claims; it was not changed; repair it or move it away.") from None
 
@@ -106,7 +108,7 @@ def write_claims(entry: Place, table: Table) -> None:
     """Keep checked claims beside their run."""
     path = entry.folder / "claims.json"
     with writing(path):
-        write_record({"claims": table.records()}, path)
+        write_record({"claims": table.records(), "code": table.code}, path)
 
 
 def _finished(store: Store, asked: Asked) -> Run | None:
