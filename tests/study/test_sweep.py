@@ -274,6 +274,17 @@ def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
     assert file.read_text() == content
 
 
+@pytest.mark.parametrize("name", ["spec.json", "sweep.nc"])
+def test_a_damaged_sweep_says_how_to_have_it_again(tmp_path, computed, name):
+    entry, store = sweep(tmp_path).entry, tt.Store(tmp_path)
+    (entry.folder / name).write_bytes(b"?")
+    with pytest.raises(BadInput, match=f"{name}.* not changed.*`tutelage rm {entry.id}`.* keeps its cells") as told:
+        sweep(tmp_path)
+    assert "fresh" not in str(told.value) and (entry.folder / name).read_bytes() == b"?"
+    store.remove(store.find(entry.id))
+    assert sweep(tmp_path).entry.state == "finished" and len(computed) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
