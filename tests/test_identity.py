@@ -10,12 +10,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from numpy.typing import NDArray
 from tables import DYNAMICS, members
 
 import tutelage as tt
@@ -396,6 +398,74 @@ def test_objects_count_by_what_they_hold_and_how_they_are_called():
         assert identity(Slots(1)) != before[0] and identity(Slots(1).method) != before[1]
     finally:
         Slots.__call__, Slots.method = call, method
+
+
+class Scale:
+    factor = 2.0
+
+    def __init__(self, number):
+        self.number = number
+
+    @functools.cached_property
+    def once(self):
+        return self.number
+
+    @property
+    def always(self):
+        return self.number
+
+    @staticmethod
+    def apart(number):
+        return number
+
+    def scaled(self):
+        return self.factor * self.number
+
+
+class Narrow(Scale):
+    pass
+
+
+def uses_class(number):
+    return Scale(number).scaled()
+
+
+def once_more(self):
+    return self.number + 1
+
+
+CHANGED = {
+    "factor": 3.0,
+    "once": functools.cached_property(once_more),
+    "always": property(once_more),
+    "apart": staticmethod(once_more),
+    "scaled": once_more,
+    "__init__": once_more,
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_class_counts_by_what_is_written_in_it(monkeypatch, name):
+    """By itself, as a base, and where a function of its module calls it."""
+    things = Scale, Narrow, uses_class
+    before = [identity(thing) for thing in things]
+    assert [identity(thing) for thing in things] == before
+    monkeypatch.setattr(Scale, name, CHANGED[name])
+    assert all(identity(thing) != was for thing, was in zip(things, before, strict=True))
+
+
+NUMBERS = NDArray[np.float64]  # says that it has an array, and is none
+
+
+def typed(number):
+    return cast(NUMBERS, number)
+
+
+def test_classes_of_others_count_by_their_name():
+    assert described(np.float64) != described(np.float32)
+    for kind in (tt.Flow, int):
+        assert described(kind) == {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    assert identity(typed) == identity(typed)
 
 
 def test_a_description_survives_a_file():

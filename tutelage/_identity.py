@@ -2,7 +2,7 @@
 
 A run, its checkpoint, a cell of a sweep and a measure are all named by it. Values count by their content, arrays by
 their bytes, objects by their class, its `revision` and their fields, and functions by their source and by all that
-they refer to. What cannot be described is refused.
+they refer to, a class of the same module by its methods and values. What cannot be described is refused.
 """
 
 import ast
@@ -83,7 +83,7 @@ class _Describer:
             return {"value": repr(thing)}  # in a place of its own: a text may read the same
         if isinstance(thing, enum.Enum):
             return [_name(type(thing)), thing.name]
-        if isinstance(thing, np.generic) or hasattr(thing, "__array__"):
+        if isinstance(thing, np.generic) or hasattr(type(thing), "__array__"):  # not `np.float64` itself
             return _array(np.asarray(thing))
         if id(thing) in self.open:
             depth = self.open.index(id(thing))
@@ -119,7 +119,7 @@ class _Describer:
         if isinstance(thing, types.ModuleType):
             return {"module": thing.__name__}
         if isinstance(thing, type):
-            return {"class": _name(thing)}
+            return self._class(thing)
         if isinstance(thing, functools.partial):
             return {"partial": [self.describe(part) for part in (thing.func, thing.args, thing.keywords)]}
         if isinstance(thing, types.MethodType):
@@ -151,6 +151,18 @@ class _Describer:
             **called,
             **{name: self.describe(value) for name, value in facts.items()},
         }
+
+    def _class(self, kind: type) -> Any:
+        """By its name; where a function would count by its source, also by its methods, values and bases."""
+        home = self.home
+        if _known(kind) or kind.__module__ == "builtins" or home not in (None, kind.__module__):
+            return {"class": _name(kind)}
+        self.home = kind.__module__
+        try:
+            members = [[name, self._global(member)] for name, member in _members(kind)]
+            return {"class": _name(kind), "members": members, "bases": [self.describe(base) for base in kind.__bases__]}
+        finally:
+            self.home = home
 
     def _function(self, function: Any) -> Any:
         home = self.home
@@ -218,6 +230,16 @@ def _slots(thing: Any) -> dict[str, Any] | None:
         return None
     names = [name for part in parts for name in ((part,) if isinstance(part, str) else part or ())]
     return {name: getattr(thing, name) for name in sorted(names) if hasattr(thing, name)}
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    """What was written in a class: its functions, however they are called, and values; nothing that was made for it."""
+    for name, member in sorted(vars(kind).items()):
+        inner = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        inner = inner.func if isinstance(inner, functools.cached_property) else inner
+        special = name.startswith("__")
+        if not special or (inspect.isfunction(inner) and _node(inner) is not None):
+            yield name, inner
 
 
 def _source(function: Any) -> str:

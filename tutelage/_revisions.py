@@ -14,7 +14,7 @@ REVISIONS = {
     "flow": 2,
     "sgd": 1,
     "spherical": 1,
-    "router": 1,
+    "router": 2,
     "neuron_flow": 1,
     "neuron_sgd": 1,
     "TwoLayer": 1,

@@ -46,6 +46,7 @@ def run(
     start: Start | None = None,
     certify: bool = False,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -57,6 +58,7 @@ def run(
     - `start`: teacher and students in common coordinates, in place of the problem's own start.
     - `certify`: check the reported numbers by an independent route; the result is in `run.certificate`.
     - `store`: a folder of runs. A run that is there is read; one that was begun goes on; else it is computed and kept.
+    - `fresh`: compute it even if the store has it; both must agree, bit for bit. What is damaged there is put aside.
     - `checkpoint`: without a store, a file in which a long run is kept between chunks. The same run asked for again
       with the same file goes on from there, after whatever stopped it, and ends bit-identical to one that was never
       stopped.
@@ -76,7 +78,7 @@ def run(
     """
     ends = Stop() if stop is None else stop
     asked = Asked(problem, plan_of(dynamics), seed_list(seeds), recorded(record), ends, start)
-    return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
+    return ask(asked, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress)
 
 
 def go_on(
@@ -85,6 +87,7 @@ def go_on(
     *,
     certify: bool = False,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -109,7 +112,7 @@ def go_on(
     asked = Asked(
         begin.problem, stage.dynamics, begin.seeds, stage.record or Record(), stage.stop or Stop(), begin.start
     )
-    return ask(asked, certify=certify, store=store, checkpoint=checkpoint, progress=progress)
+    return ask(asked, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress)
 
 
 def ask(
@@ -127,6 +130,7 @@ def ask(
     """The run that was asked for: computed or, with a store, fetched from it (see `store.fetching.fetch`)."""
     if progress is not None:
         function("progress", progress, "(label, done, total)")
+    flag("fresh", fresh)
     if flag("certify", certify) and isinstance(asked.plan, AbstractDynamics):
         # With the weights, so that it need not be run again to be checked.
         asked = dataclasses.replace(asked, record=dataclasses.replace(asked.record, weights=True))
@@ -162,6 +166,7 @@ def descend(
     stop: Stop | None = None,
     certify: bool = False,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -182,7 +187,7 @@ def descend(
     """
     return run(
         problem, Descent(step, steps, data, schedule, truncation, rates), seeds=seeds, record=record, stop=stop,
-        certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+        certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
 
 
@@ -199,6 +204,7 @@ def flow(
     stop: Stop | None = None,
     certify: bool = False,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -219,7 +225,7 @@ def flow(
     """
     return run(
         problem, Flow(until, rtol, solver, data, rates), seeds=seeds, record=record, stop=stop,
-        certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+        certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
 
 
@@ -239,6 +245,7 @@ def sgd(
     stop: Stop | None = None,
     certify: bool = False,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -261,7 +268,7 @@ def sgd(
     """
     return run(
         problem, Sgd(steps, batch, step, optimiser, law, dtype, schedule, rates), seeds=seeds, record=record,
-        stop=stop, certify=certify, store=store, checkpoint=checkpoint, progress=progress,
+        stop=stop, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
 
 
@@ -281,6 +288,7 @@ def spherical(
     seeds: Seeds = 1,
     record: Record | When | None = None,
     store: Store | str | Path | None = None,
+    fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -300,5 +308,5 @@ def spherical(
     return run(
         problem if experts is None else problem.taught_to(experts),
         Spherical(samples, step, theta, router, weighted, loss, batch, precision, phase),
-        seeds=seeds, record=record, store=store, checkpoint=checkpoint, progress=progress,
+        seeds=seeds, record=record, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip

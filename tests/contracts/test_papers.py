@@ -8,6 +8,7 @@ from tables import PAPERS, pieces_of, strings
 
 import tutelage as tt
 from tutelage.analysis.claims import Verdict
+from tutelage.trajectory.measures import foreseen
 
 pytestmark = pytest.mark.usefixtures("quickly_compiled")
 EVERY = pytest.mark.parametrize("name", PAPERS)
@@ -48,6 +49,14 @@ def test_a_small_run_by_each_dynamics(name, dynamics):
         assert done.dataset["loss"].dtype == np.float64 and np.all(np.isfinite(done.dataset["loss"].values))
         assert set(done.stopped) <= {tt.StopReason.HORIZON, tt.StopReason.CONVERGED}
     assert done.summary()
+    foretold = foreseen(done.asked)
+    assert foretold is not None or done.stages
+    if foretold is not None:
+        assert dims(done).items() <= dims(foretold).items()  # and what might be asked for besides
+
+
+def dims(run):
+    return {name: values.dims for name, values in run.dataset.data_vars.items()}
 
 
 @EVERY

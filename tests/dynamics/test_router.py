@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.dynamics.router import Routed, route
 from tutelage.dynamics.streams import stream
@@ -145,6 +146,26 @@ def test_records_are_taken_before_the_step():
     assert nothing.load.shape == (0, EXPERTS) and nothing.collapse() is None
     long = route(data, units, first, samples=2, steps=150)
     assert len(long.steps) == 60 and long.steps[0] == 0 and long.steps[-1] == 149
+
+
+def test_a_number_of_records_and_all_are_those_of_any_dynamics():
+    steps = tt.RouterSteps(samples=10, steps=100)
+    assert len(steps.stops(tt.Record())) == 60  # evenly, unless something is said
+    assert steps.stops(tt.Record(4)).tolist() == [1, 5, 22, 100]  # log-spaced
+    assert steps.stops(tt.Record("all")).tolist() == list(range(1, 101))
+    assert steps.stops(tt.Record((0, 7))).tolist() == [1, 8, 100]
+    assert tt.RouterSteps(samples=10).stops(tt.Record(4)).tolist() == [1]
+    with pytest.raises(BadInput, match="a step in record is 1.5, but a whole number from 0 to 100"):
+        steps.stops(tt.Record((0, 1.5)))
+
+
+def test_a_stage_records_as_often_as_it_is_asked_to():
+    problem = laboratory()[0].problem.taught_to(Experts(EXPERTS, 4))
+    moves = [
+        tt.Stage("explore", tt.Spherical(10, 1e-3)),
+        tt.Stage("router", tt.RouterSteps(10, 20), record=tt.Record(3)),
+    ]
+    assert tt.run(problem, moves).stages["router"].dataset["step"].values.tolist() == [1, 4, 20]
 
 
 def test_a_collapse_is_an_event():

@@ -96,6 +96,16 @@ def test_fresh_agrees_or_is_exit_1_with_one_sentence(cli, performed, store):
     assert result.stderr.count("\n") == 1
 
 
+def test_fresh_is_the_way_out_of_damage(cli, performed, store):
+    cli("run", "tiny")
+    entry = only(store)
+    entry.result.write_bytes(b"?")
+    assert "with --fresh" in bad(cli("run", "tiny")) and len(performed) == 1
+    result = cli("run", "tiny", "--fresh")
+    assert result.exit_code == 0 and f".{entry.id}.damaged" in result.stderr and len(performed) == 2
+    assert json.loads(cli("run", "tiny", "--json").stdout)["read_from_store"] and len(store.entries()) == 1
+
+
 def test_check_keeps_the_claims(cli, store, registered, paper):
     result = cli("run", "tiny", "--check")
     assert result.exit_code == 0 and "5 claims: 2 hold, 1 fails, 1 not applicable, 1 not reached." in result.stdout
@@ -105,8 +115,13 @@ def test_check_keeps_the_claims(cli, store, registered, paper):
     assert told == kept
     wrong = Claim("T99", "", "loss <= 0", "", lambda e: at_most(e.loss, 0.0))
     registered(dataclasses.replace(paper, claims=(wrong,)))
-    assert cli("run", "tiny", "--check").exit_code == 0  # those that were kept
-    assert cli("run", "tiny", "--check", "--seeds", 2).exit_code == 1
+    assert "kept, but judged by other code" in cli("show", "last").stdout
+    assert json.loads(cli("show", "last", "--json").stdout)["claims"] is None
+    assert cli("run", "tiny", "--check").exit_code == 1  # those that were kept are of other code
+    assert "T99" in cli("show", "last").stdout
+    registered()
+    result = cli("show", "last")
+    assert "T99" in result.stdout and "'tiny' is no paper of this installation" in result.stderr
 
 
 def test_a_checked_table_is_read_back():
@@ -188,7 +203,7 @@ def test_what_is_damaged_is_listed_with_its_sentence(cli, three, store):
     assert f"{entry.id[:8]}: {entry.folder / 'spec.json'} cannot be read" in result.stdout.replace("\n", "")
     records = json.loads(cli("runs", "--json").stdout)
     assert [record["state"] for record in records].count("damaged") == 1
-    assert "cannot be read" in bad(cli("show", entry.id))
+    assert "cannot be read" in bad(cli("show", entry.id)) and "with --fresh" in bad(cli("show", entry.id))
     assert (entry.folder / "spec.json").read_text() == "{"
     assert cli("rm", entry.id[:8], "--yes").exit_code == 0 and len(store.entries()) == 2
 

@@ -75,6 +75,20 @@ def test_plan(registered, paper):
         plan(["othr"])
 
 
+def test_a_paper_of_ones_own_need_not_be_registered(registered, paper, tmp_path):
+    own = dataclasses.replace(paper, name="own")
+    assert plan([own, "tiny"]) == [(own, None), (paper, None)] and plan([own, "own/fig1"]) == [(own, None)]
+    made = reproduce([own], out=tmp_path)
+    (result,) = made.results
+    assert made.ok and result.paper is own and len(result.table) == 5 and (tmp_path / "own/fig1.png").is_file()
+    with pytest.raises(BadInput, match="Two papers of targets have the name 'tiny'"):
+        plan(["tiny", dataclasses.replace(paper)])
+    with pytest.raises(BadInput, match=r"targets is .* but a list of papers, or of names such as 'both_layers'"):
+        reproduce([1], out=tmp_path)
+    with pytest.raises(BadInput, match="targets is Paper.'tiny'., but a list of papers"):
+        reproduce(paper, out=tmp_path)
+
+
 def test_a_folder_that_cannot_be_made(registered, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="choose another"):

@@ -1,5 +1,6 @@
 """What a sweep measures: names, files, functions, and keys that change when what they compute does."""
 
+import dataclasses
 import functools
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tutelage as tt
 from tutelage import papers
 from tutelage._errors import BadInput
 from tutelage._identity import identity
+from tutelage.analysis.claims import Claim, at_most
 from tutelage.study.measuring import measurements
 
 PAPER = papers.get("both_layers")
@@ -92,6 +94,14 @@ def test_keys_change_with_what_is_computed(monkeypatch):
     before = identity(spread)
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 2)
     assert identity(spread) != before
+
+
+def test_the_key_of_a_verdict_changes_with_the_code_of_the_claim():
+    def claimed(bound):
+        claim = Claim("OWN", "", "", "", lambda evidence: at_most(1.0, bound))
+        return measurements(dataclasses.replace(PAPER, claims=(claim,)), "claim:OWN")[0].key
+
+    assert claimed(1.0) == claimed(1.0) != claimed(2.0)
 
 
 def test_keys_are_the_same_in_every_process():

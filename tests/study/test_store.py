@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import json
 import os
 import shutil
@@ -22,9 +23,11 @@ from tutelage._errors import BadInput
 from tutelage._files import SEALED, read_record, sealed, write_record
 from tutelage._identity import digest
 from tutelage._interrupt import Interrupted
+from tutelage._revisions import REVISIONS
+from tutelage.analysis.claims import Claim, Verdict, at_most
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
-from tutelage.papers.paper import Paper
+from tutelage.papers.paper import Paper, deferred
 from tutelage.store import fetching
 from tutelage.store.fetching import Disagreement, differences, spec_of
 from tutelage.store.store import Store, condition
@@ -257,8 +260,72 @@ def test_claims_are_checked_once_and_kept(store, monkeypatch):
     assert checks == [2] and first.records() == second.records() == store.open("last").claims.records()
     assert first.records() == read_record(only(store).folder / "claims.json")["claims"]
     assert [row.claim.id for row in first.rows] == [claim.id for claim in paper.claims]
-    # The run that is asked for has them, too; checking it again with all claims would be another question.
-    assert EXPERIMENT.run(store=store, seeds=2).claims.records() == first.records()
+    # The run that is asked for has them, too, if it is asked of the paper whose claims they are.
+    assert paper(steps=40).run(store=store, seeds=2).claims.records() == first.records()
+    assert EXPERIMENT.run(store=store, seeds=2).claims is None
+
+
+class Evidence:
+    """What the claims of a paper of one's own look at."""
+
+    factor = 1.0
+
+    def __init__(self, settings, size, seeds):
+        self.seeds = seeds
+
+    @functools.cached_property
+    def loss(self):
+        return self.factor
+
+
+def worse(self):
+    return 3.0
+
+
+def claimed(bound):
+    return Claim("OWN", "here", "loss <= bound", "", lambda evidence: at_most(evidence.loss, bound))
+
+
+def by_claim(paper, monkeypatch):
+    return dataclasses.replace(paper, claims=(claimed(0.5),))
+
+
+def by_value(paper, monkeypatch):
+    monkeypatch.setattr(Evidence, "factor", 3.0)
+    return paper
+
+
+def by_method(paper, monkeypatch):
+    changed = functools.cached_property(worse)
+    changed.__set_name__(Evidence, "loss")
+    monkeypatch.setattr(Evidence, "loss", changed)
+    return paper
+
+
+@pytest.mark.parametrize("change", [by_claim, by_value, by_method])
+def test_claims_that_other_code_has_judged_are_checked_anew(store, monkeypatch, change):
+    evidence = deferred(__name__, "Evidence")  # as a paper in a folder has it
+    paper = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=evidence)
+    first = claims_of(paper, store.open("last"))
+    assert first["OWN"].finding.verdict is Verdict.HOLDS
+    same = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=evidence)
+    assert same(steps=40).run(store=store, seeds=2).claims.records() == first.records()
+    later = change(paper, monkeypatch)
+    assert later(steps=40).run(store=store, seeds=2).claims is None
+    assert claims_of(later, store.open("last"))["OWN"].finding.verdict is Verdict.FAILS
+    assert later(steps=40).run(store=store, seeds=2).claims["OWN"].broken  # and kept in place of the first
+
+
+def test_claims_of_another_revision_or_kept_without_their_code_are_checked_anew(store, monkeypatch):
+    paper = dataclasses.replace(PAPER, claims=(claimed(2.0),), evidence=Evidence)
+    table = claims_of(paper, store.open("last"))
+    with monkeypatch.context() as later:
+        later.setitem(REVISIONS, PAPER.name, REVISIONS[PAPER.name] + 1)
+        assert paper.judged(store.open("last")).claims is None
+    assert paper.judged(store.open("last")).claims.records() == table.records()
+    write_record({"claims": table.records()}, only(store).folder / "claims.json")  # as an earlier version did
+    assert len(store.open("last").claims) == 1 and paper.judged(store.open("last")).claims is None
+    assert claims_of(paper, store.open("last")).code == paper.code == store.open("last").claims.code
 
 
 def test_claims_of_a_run_that_is_not_stored_are_not_kept(monkeypatch):
@@ -345,6 +412,10 @@ def dangling(path):
     path.symlink_to("nowhere")
 
 
+def content(path):
+    return path.read_bytes() if path.is_file() else path.lstat()
+
+
 DAMAGES = (garbage, empty, cut, wrong_kind, with_nan, deep, pipe, device, folder, dangling)
 
 
@@ -357,13 +428,14 @@ DAMAGES = (garbage, empty, cut, wrong_kind, with_nan, deep, pipe, device, folder
 def test_what_is_damaged_is_told_and_left_alone(store, name, damage, computing_is_wrong):
     path = only(store).folder / name
     damage(path)
-    before = path.read_bytes() if path.is_file() else path.lstat()
-    for ask in (lambda: EXPERIMENT.run(store=store, seeds=2), lambda: store.open("last"),
-                lambda: EXPERIMENT.run(store=store, seeds=2, fresh=True)):  # fmt: skip
+    before = content(path)
+    for ask in (lambda: EXPERIMENT.run(store=store, seeds=2), lambda: store.open("last")):
         with pytest.raises(BadInput) as told:
             ask()
         assert name in sentence(told) and "not changed" in str(told.value)
-    assert before == (path.read_bytes() if path.is_file() else path.lstat())
+        for way_out in ("with --fresh (fresh=True in Python)", f"`tutelage rm {path.parent.name}`"):
+            assert way_out in str(told.value)
+    assert before == content(path)
     entry = only(store)
     assert (entry.state == "damaged") == bool(entry.trouble) == (name != "trajectory.nc")
     store.remove(entry)
@@ -376,7 +448,68 @@ def test_damaged_claims_are_told_and_left_alone(store, text):
     path.write_text(text)
     with pytest.raises(BadInput) as told:
         store.open("last")
-    assert "claims.json" in sentence(told) and path.read_text() == text
+    assert "claims.json" in sentence(told) and "with --fresh" in str(told.value) and path.read_text() == text
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["another process", "the same store"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("spec.json", garbage),
+        ("spec.json", folder),
+        ("spec.json", newer),
+        ("summary.json", pipe),
+        ("trajectory.nc", cut),
+    ],
+)
+def test_fresh_puts_aside_what_is_damaged_and_computes_it(store, made, name, damage, again):
+    id = only(store).id
+    if again:  # it is at hand, as of a process that has read it before
+        EXPERIMENT.run(store=store, seeds=2)
+    damage(store.root / id / name)
+    before, told = content(store.root / id / name), []
+    run = EXPERIMENT.run(store=store, seeds=2, fresh=True, told=told.append)
+    assert run.computed and differences(run.dataset, made.open("last").dataset) == []
+    assert only(store).state == "finished" and not EXPERIMENT.run(store=store, seeds=2).computed
+    aside = store.root / f".{id}.damaged"
+    assert content(aside / name) == before
+    assert str(aside) in told[0] and str(aside) in (run.entry.folder / "log").read_text()
+    (store.root / id / "spec.json").write_text("{")
+    EXPERIMENT.run(store=store, seeds=2, fresh=True)
+    assert content(aside / name) == before and (store.root / f".{id}.damaged1" / "spec.json").read_text() == "{"
+
+
+def test_fresh_puts_aside_damaged_claims_alone(store, computed):
+    entry = only(store)
+    before = entry.result.read_bytes()
+    (entry.folder / "claims.json").write_text("{")
+    assert EXPERIMENT.run(store=store, seeds=2, fresh=True).claims is None and len(computed) == 1
+    assert entry.result.read_bytes() == before  # it was compared, and kept
+    assert (entry.folder / ".claims.json.damaged").read_text() == "{" and len(list(store.root.glob(".*.damaged"))) == 0
+
+
+def test_fresh_begins_anew_without_a_damaged_checkpoint(store, made):
+    entry = only(store)
+    entry.result.unlink()
+    (entry.folder / "checkpoint.npz").write_bytes(b"?")
+    with pytest.raises(BadInput, match="checkpoint.npz cannot be read .* with --fresh") as told:
+        EXPERIMENT.run(store=store, seeds=2)
+    assert "\n" not in str(told.value) and (entry.folder / "checkpoint.npz").read_bytes() == b"?"
+    run = EXPERIMENT.run(store=store, seeds=2, fresh=True)
+    assert differences(run.dataset, made.open("last").dataset) == []
+    assert (entry.folder / ".checkpoint.npz.damaged").read_bytes() == b"?"
+
+
+def test_fresh_of_a_verb(tmp_path, computed):
+    ask = functools.partial(tt.descend, EXPERIMENT.problem, step=0.1, steps=20, store=tmp_path)
+    whole, again = ask(), ask(fresh=True)
+    assert len(computed) == 2 and again.computed and again.loss.equals(whole.loss)
+    cut(whole.entry.result)
+    with pytest.raises(BadInput, match="fresh=True in Python"):
+        ask()
+    assert ask(fresh=True).loss.equals(whole.loss) and not ask().computed
+    with pytest.raises(BadInput, match="fresh is 'yes', but True or False was expected"):
+        ask(fresh="yes")
 
 
 @pytest.mark.parametrize("name", ["spec.json", "summary.json", "trajectory.nc"])

@@ -274,6 +274,17 @@ def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
     assert file.read_text() == content
 
 
+@pytest.mark.parametrize("name", ["spec.json", "sweep.nc"])
+def test_a_damaged_sweep_says_how_to_have_it_again(tmp_path, computed, name):
+    entry, store = sweep(tmp_path).entry, tt.Store(tmp_path)
+    (entry.folder / name).write_bytes(b"?")
+    with pytest.raises(BadInput, match=f"{name}.* not changed.*`tutelage rm {entry.id}`.* keeps its cells") as told:
+        sweep(tmp_path)
+    assert "fresh" not in str(told.value) and (entry.folder / name).read_bytes() == b"?"
+    store.remove(store.find(entry.id))
+    assert sweep(tmp_path).entry.state == "finished" and len(computed) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -283,12 +294,26 @@ def test_a_damaged_cell_is_one_sentence_and_left_alone(tmp_path, content):
         ({"seeds": 0}, "seeds is 0"),
         ({"block": 0}, "block"),
         ({"measure": "claim:NO"}, "NO"),
+        ({"measure": "nope"}, "Unknown measure 'nope'"),
+        ({"measure": "succes"}, "did you mean 'success'"),
+        ({"measure": ["final_loss", "final_lost"]}, "Unknown observable 'lost': did you mean 'loss'"),
+        ({"measure": "final_overlap"}, "final_overlap.max"),
+        ({"measure": "event_time"}, "Unknown measure 'event_time'"),
+        ({"measure": tt.Measure("own", "own", bare, observables=("lost",))}, "Unknown observable 'lost'"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_written(tmp_path, options, words):
+def test_bad_input_is_refused_before_anything_is_written(tmp_path, computed, options, words):
     with pytest.raises(BadInput, match=words):
         sweep(tmp_path / "store", **options)
-    assert not (tmp_path / "store").exists()
+    assert not (tmp_path / "store").exists() and computed == []
+
+
+def test_events_and_crossings_of_a_paper_are_foreseen(tmp_path):
+    small = tt.papers.soft_moe(students=2, teachers=1, until=0.1)
+    found = tt.sweep(
+        small, over={"dim": [20]}, measure=["expert_time.min", "stop_time"], seeds=2, store=tmp_path, processes=1
+    )
+    assert found.dataset["expert_time.min"].dims == ("dim", "seed")
 
 
 def test_an_unfinished_sweep_has_a_result_that_can_be_read(tmp_path, computed):

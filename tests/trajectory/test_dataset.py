@@ -1,6 +1,7 @@
 """The Dataset of a run: its schema, and that writing and reading it back changes nothing."""
 
 import json
+from dataclasses import replace
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -128,6 +129,21 @@ def test_attributes_are_variables(run):
     assert "overlap" in dir(run)
     with pytest.raises(AttributeError, match="no 'los'"):
         _ = run.los
+
+
+def test_the_last_value_of_what_is_not_recorded_is_one_sentence(run):
+    for name, words in {
+        "lss": "Unknown variable over time 'lss': did you mean 'loss'",
+        "nothing": "Unknown variable over time 'nothing': .*Known are first_norm",
+        "stop_time": "'stop_time' was not recorded over time .* it is the attribute stop_time",
+        "time": "'time' was not recorded over time",
+        3: "variable over time is 3, but one of loss",
+    }.items():
+        with pytest.raises(tt.BadInput, match=words) as told:
+            run.last(name)
+        assert "\n" not in str(told.value) and str(told.value).endswith(".")
+    with pytest.raises(tt.BadInput, match="Nothing here was recorded over time"):
+        replace(run, dataset=run.dataset[["stop_time"]]).last("loss")
 
 
 def test_summary_is_json(run):

@@ -13,7 +13,8 @@ from tutelage._errors import BadInput
 from tutelage.dynamics.events import below
 from tutelage.dynamics.snapshot import Snapshot
 from tutelage.trajectory.findings import Phase
-from tutelage.trajectory.measures import Measure, Measured, named, needed, phase_times
+from tutelage.trajectory.measures import Measure, Measured, foreseen, named, needed, phase_times
+from tutelage.trajectory.running import perform
 
 TIMES = np.array([[[1.0, np.nan], [3.0, 2.0]], [[4.0, 5.0], [6.0, 7.0]], [[np.nan, np.nan], [np.nan, np.nan]]])
 
@@ -119,6 +120,27 @@ def test_those_of_the_paper_come_first(run):
 def test_what_a_run_does_not_have_is_refused_with_a_suggestion(run, name, words):
     with pytest.raises(BadInput, match=words):
         named(name).measured(run)
+
+
+def test_what_a_run_will_have_is_known_before_it(run):
+    """With its events, what is recorded on request only, and dims of one's own; of stages it is not known."""
+    own = (tt.Observable("pair", lambda view: view.weights.first[:, :2], ("student", "side")),)
+    asked = dataclasses.replace(
+        run.asked,
+        record=tt.Record(3, observables=("loss_order",), own=own, events=(below(0.49, "moved"),),
+                         crossings=(tt.Crossings("past", lambda view: view.weights.first[:, 0], ("student",)),)),
+    )  # fmt: skip
+    foretold, done = foreseen(asked), perform(asked)
+    dims = {name: each.dims for name, each in foretold.dataset.data_vars.items()}
+    assert {name: dims[name] for name in done.dataset.data_vars} == {
+        name: each.dims for name, each in done.dataset.data_vars.items()
+    }
+    for name in ("moved", "final_pair.max", "past.min", "stop_time", "largest_loss_order.max", "final_loss"):
+        assert named(name).measured(foretold).values.shape == (1,)
+    for name in ("final_pair", "past", "event_time", "stopped", "never", "final_nothing"):
+        with pytest.raises(BadInput):
+            named(name).measured(foretold)
+    assert foreseen(dataclasses.replace(asked, plan=(tt.Stage("only", asked.plan),))) is None
 
 
 def test_an_unknown_reducer_is_refused_before_any_run():

@@ -232,7 +232,7 @@ def _checked(samples: Any, steps: Any, step: Any, balance: Any) -> tuple[int, in
     )
 
 
-def _wanted(record: Sequence[int] | None, steps: int) -> set[int]:
+def _wanted(record: ArrayLike | None, steps: int) -> set[int]:
     if record is None:
         return set(np.unique(np.linspace(0, steps - 1, RECORDS).astype(int)).tolist())
     listed = table("route: record", record, f"a list of steps from 0 to {steps}", axes=(1,))
@@ -310,9 +310,10 @@ class RouterSteps(AbstractDynamics):
         return Prepared(step, ClusterOracle(problem), False, start.teacher, weights, keys, scored=False)
 
     def stops(self, record: Record) -> NDArray[np.float64]:
-        """A record after a step says what that step saw."""
-        given = record.at if record.at is not None and not isinstance(record.at, (int, str)) else None
-        wanted = _wanted(None if given is None else [int(n) for n in np.asarray(given)], self.steps)
+        """A record after a step says what that step saw; before the first there is nothing to say."""
+        if isinstance(record.at, (int, str)):
+            return record.updates(self.steps)[1:]
+        wanted = _wanted(record.at, self.steps)
         return np.array(sorted({min(number + 1, self.steps) for number in wanted} | {self.steps}), float)
 
     def facts(self, problem: AbstractProblem) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Literal, TypeVar, Unpack, overload
@@ -11,6 +11,9 @@ import pydantic
 import xarray as xr
 
 from tutelage._errors import BadInput, shown, unknown
+from tutelage._identity import identity
+from tutelage._revisions import REVISIONS
+from tutelage._version import __version__
 from tutelage.analysis.claims import Checked, Claim, Table
 from tutelage.analysis.panels import Sheet
 from tutelage.papers.recipe import AnyDynamics, Options
@@ -103,6 +106,15 @@ def _call(module: str, name: str, *args: Any, **options: Any) -> Any:
     return getattr(import_module(module), name)(*args, **options)
 
 
+def _undeferred(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, which is imported if need be."""
+    if not (isinstance(function, partial) and function.func is _call):
+        return function
+    module, name = function.args
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
 def contents(package: str) -> dict[str, Any]:
     """Evidence, claims, figures, measures and diagrams of a paper's folder, imported when first used."""
     return {
@@ -166,7 +178,19 @@ class Paper:
 
         ```
         """
-        return self.recipe.run(settings, **options)
+        return self.judged(self.recipe.run(settings, **options))
+
+    def judged(self, run: Run) -> Run:
+        """The run without claims that were kept beside it and that other code than the present has judged."""
+        return run if run.claims is None or run.claims.code == self.code else replace(run, claims=None)
+
+    @property
+    def code(self) -> str:
+        """The name of what judges its claims, so that a kept verdict is not taken for that of other code.
+
+        Claims and evidence count by their source. The version is there for what they call of this package.
+        """
+        return identity(tuple(self.claims), _undeferred(self.evidence), REVISIONS.get(self.name, 1), __version__)
 
     def __call__(self, **values: object) -> "Experiment":
         """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""

@@ -172,7 +172,7 @@ class Recipe:
     ) -> Run:
         """Run the experiment. Arguments are those of `tutelage.run`; `changes` are fields of the dynamics.
 
-        - `told`: is told in words what the store does; `fresh`: compute it even if the store has it.
+        - `told`: is told in words what the store does.
         """
         asked = self.asked(settings, dynamics=dynamics, seeds=seeds, record=record, stop=stop, **changes)
         chosen = settings or self.settings()

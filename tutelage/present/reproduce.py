@@ -14,6 +14,7 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._checks import one_of, path, several, whole
+from tutelage._errors import BadInput
 from tutelage._files import check_folder, deliver
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import dumps, plain
@@ -47,7 +48,7 @@ class Reproduction:
 
 
 def reproduce(
-    targets: Sequence[str] = (),
+    targets: Sequence[str | Paper] = (),
     *,
     size: Size = "quick",
     out: str | Path = "report",
@@ -58,14 +59,16 @@ def reproduce(
 ) -> Reproduction:
     """Compute figures, check claims and write `out/report.html`, with PNG and NetCDF files beside it.
 
-    - `targets`: papers, or single figures as "paper/figure" (then without the claims); all papers if empty.
+    - `targets`: papers by name, or a `Paper` of one's own; single figures as "paper/figure" (then without the claims);
+      all papers of the laboratory if empty.
     - `size`: "quick" for minutes, "full" for the sizes of the papers.
     - `certify`: also recompute sampled numbers of the paper's default run by an independent route.
     - `store`: where runs are kept, `runs/` if None; a reproduction that was stopped goes on from what is there.
 
     A figure or claim that crashes is recorded in the report and does not stop the others.
     """
-    wanted = plan(several("targets", targets, str, "a list of papers or paper/figure"))
+    expected = "a list of papers, or of names such as 'both_layers' or 'both_layers/fig3',"
+    wanted = plan(several("targets", targets, (str, Paper), expected))
     one_of("size", size, ["quick", "full"])
     seeds = len(seed_list(whole("seeds", seeds, least=1)))
     folder, place = path("out", out), store if isinstance(store, Store) else Store(store)
@@ -87,17 +90,20 @@ def reproduce(
     return Reproduction(report.write(results, folder / "report.html"), tuple(results))
 
 
-def plan(targets: Sequence[str]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
+def plan(targets: Sequence[str | Paper]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
     """Papers with the figures asked of each; None means the whole paper."""
+    known: dict[str, Paper] = {}
     wanted: dict[str, list[Figure] | None] = {}
     for target in targets or papers.names():
-        name, slash, figure = target.partition("/")
-        paper = papers.get(name)
+        name, slash, figure = (target.name, "", "") if isinstance(target, Paper) else target.partition("/")
+        paper = target if isinstance(target, Paper) else known.get(name) or papers.get(name)
+        if known.setdefault(name, paper) is not paper:
+            raise BadInput(f"Two papers of targets have the name {name!r}, and so the same files; rename one.")
         if not slash:
             wanted[name] = None
         elif wanted.get(name, []) is not None:
             wanted.setdefault(name, []).append(paper.figure(figure))  # type: ignore[union-attr]
-    return [(papers.get(name), None if chosen is None else tuple(chosen)) for name, chosen in wanted.items()]
+    return [(known[name], None if chosen is None else tuple(chosen)) for name, chosen in wanted.items()]
 
 
 def _whole(chosen: tuple[Figure, ...] | None, seeds: int, certify: bool) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 
 from tutelage._errors import BadInput
-from tutelage._files import read_record, replaced, write_record, writing
+from tutelage._files import intact, is_file, read_record, replaced, write_record, writing
 from tutelage._interrupt import Interrupted
 from tutelage._plain import duration, plain
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Progress
-from tutelage.store.store import CHECKPOINTS, Entry, Store, tidied
+from tutelage.store.store import CHECKPOINTS, CLAIMS, Entry, Store, tidied, way_out
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.dataset import WHOLE, load_tree, packed
 from tutelage.trajectory.findings import Table
@@ -43,22 +43,26 @@ def fetch(
 ) -> Run:
     """The run that was asked for, from the store or into it.
 
-    - `fresh`: compute it again, and refuse if it does not agree, bit for bit, with what is stored.
+    - `fresh`: compute it again, and refuse if it does not agree, bit for bit, with what is stored. What is damaged of
+      that is put aside.
     - `finish`: what is found out about a run before it is kept, such as its phases.
     - `told`: is told in words what is done, such as waiting for another process.
 
     A run that takes longer than a few seconds is checkpointed. After Ctrl-C (`Interrupted`) or a crash, asking again
     goes on from the last checkpoint, and ends with the same bits.
     """
-    there = _finished(store, asked)
-    if there and not fresh:
+    there = None if fresh else _finished(store, asked)
+    if there:
         return there
     with store.locked(asked.identity, told=told):
+        aside = _cleared(store, asked, told) if fresh else []
         there = _finished(store, asked)  # another process may have made it meanwhile
         if there and not fresh:
             return there
         entry = store.prepare(asked.identity, spec_of(asked))
         tidied(entry)
+        for line in aside:
+            store.note(entry.id, line)
         checkpoint = entry.folder / CHECKPOINTS[1 if there else 0]
         run = _compute(store, entry, asked, finish, progress, told, checkpoint)
         if there:
@@ -87,26 +91,30 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
     try:
         run = Run.read(load_tree(entry.result, sealed=True), asked)
     except BadInput as error:
-        raise BadInput(f"{error} It was not changed; `tutelage rm {entry.id}` removes the run.") from None
-    return replace(run, claims=read_claims(entry), entry=entry, computed=False)
+        raise BadInput(f"{error} It was not changed. {way_out(entry.folder)}") from None
+    return replace(run, claims=read_claims(entry.folder), entry=entry, computed=False)
 
 
-def read_claims(entry: Entry) -> Table | None:
-    """The claims that were checked at the settings of a run; None if nobody has."""
-    path = entry.folder / "claims.json"
+def read_claims(folder: Path) -> Table | None:
+    """The claims that were checked at the settings of a run; None if nobody has. Whether by the code that its paper has
+    now, only the paper can tell (`Paper.judged`)."""
+    path = folder / CLAIMS
     if not os.path.lexists(path):
         return None
     try:
-        return Table.read(read_record(path)["claims"])
+        kept = read_record(path)
+        return Table.read(kept["claims"], kept.get("code", ""))
+    except BadInput as error:
+        raise BadInput(f"{error} {way_out(folder)}") from None
     except (TypeError, KeyError, ValueError):
-        raise BadInput(f"{path} holds no checked claims; it was not changed; repair it or move it away.") from None
+        raise BadInput(f"{path} holds no checked claims; it was not changed. {way_out(folder)}") from None
 
 
 def write_claims(entry: Place, table: Table) -> None:
     """Keep checked claims beside their run."""
-    path = entry.folder / "claims.json"
+    path = entry.folder / CLAIMS
     with writing(path):
-        write_record({"claims": table.records()}, path)
+        write_record({"claims": table.records(), "code": table.code}, path)
 
 
 def _finished(store: Store, asked: Asked) -> Run | None:
@@ -116,10 +124,39 @@ def _finished(store: Store, asked: Asked) -> Run | None:
     if entry.state not in ("finished", "damaged"):
         return None
     known = store.recent(entry)
-    run = opened(entry, asked) if known is None else replace(known, claims=read_claims(entry), entry=entry)
+    run = opened(entry, asked) if known is None else replace(known, claims=read_claims(entry.folder), entry=entry)
     if known is None:
         store.remember(entry, run)
     return replace(run, dataset=run.dataset.copy())  # callers may add to theirs
+
+
+def _cleared(store: Store, asked: Asked, told: Told | None) -> list[str]:
+    """Put aside what is damaged of an entry: files that the run can do without, or else all of it. What was done."""
+    if asked.identity not in store:
+        return []
+    folder = store.root / asked.identity
+    lines = [f"{path.name} is damaged and was moved to {store.put_aside(path)}" for path in _damaged(folder)]
+    entry = store.find(asked.identity)
+    try:
+        if entry.state in ("finished", "damaged"):
+            opened(entry)
+    except BadInput:
+        lines.append(f"what was here is damaged and was moved to {store.put_aside(folder)}")
+    if told:
+        for line in lines:
+            told(f"{asked.identity}: {line}")
+    return lines
+
+
+def _damaged(folder: Path) -> Iterator[Path]:
+    """Files beside a run that cannot be read: claims and checkpoints."""
+    try:
+        read_claims(folder)
+    except BadInput:
+        yield folder / CLAIMS
+    for name in CHECKPOINTS:
+        if is_file(folder / name) and not intact(folder / name):
+            yield folder / name
 
 
 def _compute(
@@ -142,7 +179,9 @@ def _compute(
     except Interrupted:
         store.note(entry.id, "stopped when asked to; what was done is kept")
         raise
-    except BadInput:
+    except BadInput as error:
+        if path in _damaged(entry.folder):
+            raise BadInput(f"{error} {way_out(entry.folder)}") from None
         if not entry.result.is_file() and not any((entry.folder / name).is_file() for name in CHECKPOINTS):
             shutil.rmtree(entry.folder, ignore_errors=True)  # there is no such run
         raise

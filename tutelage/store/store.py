@@ -1,5 +1,6 @@
 """A folder of runs: one folder each, named by a hash of its full specification. Made to be listed without JAX."""
 
+import itertools
 import math
 import os
 import re
@@ -33,6 +34,7 @@ RESULT = {"run": "trajectory.nc", "sweep": "sweep.nc"}
 State = Literal["finished", "unfinished", "running", "damaged"]
 RECENT, LARGE = 64, 2**25
 """How many runs a store keeps at hand, and how many bytes each may have."""
+CLAIMS = "claims.json"
 CHECKPOINTS = ("checkpoint.npz", "again.npz")
 """Of a run that is computed for the first time, and of one computed afresh."""
 
@@ -187,8 +189,10 @@ class Store:
             spec = _specification(folder / "spec.json", id)
             there = os.path.lexists(folder / "summary.json")
             summary = read_record(folder / "summary.json") if there else {}
-        except BadInput as error:
+        except _Older as error:
             return Entry(id, folder, trouble=str(error), changed=changed)
+        except BadInput as error:
+            return Entry(id, folder, trouble=f"{error} {way_out(folder)}", changed=changed)
         return Entry(id, folder, spec, summary, changed=changed)
 
     def find(self, id: str) -> Entry:
@@ -221,6 +225,14 @@ class Store:
             shutil.rmtree(gone, ignore_errors=True)  # of an earlier removal that was cut short
             os.replace(entry.folder, gone)
             shutil.rmtree(gone)
+
+    def put_aside(self, path: Path) -> Path:
+        """Move an entry, or a file of one, out of the way of the one who holds its lock; where it is now."""
+        names = (f".{path.name}.damaged{number or ''}" for number in itertools.count())
+        place = next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+        with writing(path):
+            os.replace(path, place)
+        return place
 
     def prepare(self, id: str, spec: dict[str, Any]) -> Entry:
         """The folder of a specification, made if it is not there."""
@@ -258,6 +270,14 @@ class Store:
         log(self.root / id, line)
 
 
+def way_out(folder: Path) -> str:
+    """What to do about an entry that cannot be read."""
+    removed = f"`tutelage rm {folder.name}` removes it"
+    if os.path.lexists(folder / RESULT["sweep"]):
+        return f"{removed}; the sweep asked for again keeps its cells."
+    return f"Ask for the run with --fresh (fresh=True in Python) to put it aside and compute it anew, or {removed}."
+
+
 def _stamp(path: Path) -> tuple[int, int]:
     """Changes when a file is replaced."""
     try:
@@ -286,6 +306,10 @@ def current_store() -> Store | None:
     return _IN_USE[-1] if _IN_USE else None
 
 
+class _Older(BadInput):
+    """A specification of an earlier version. The run that it asked for has another name now."""
+
+
 def _specification(path: Path, id: str) -> dict[str, Any]:
     """A specification of this version, with this name; any other is refused."""
     try:
@@ -293,7 +317,7 @@ def _specification(path: Path, id: str) -> dict[str, Any]:
     except BadInput:
         older = read_json(path)
         if isinstance(older, dict) and (older.get("schema") or older.get("asked")) and CHECKSUM not in older:
-            raise BadInput(
+            raise _Older(
                 f"{path} was written by an earlier version of tutelage, whose numbers are not read as those of this "
                 f"one; it was not changed; `tutelage rm {id}` removes the entry."
             ) from None

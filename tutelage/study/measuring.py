@@ -60,7 +60,7 @@ def _named(paper: Paper, text: str) -> Measurement:
     if colon and first == "claim":
         if rest not in [claim.id for claim in paper.claims]:
             raise unknown(f"claim of {paper.name}", rest, [claim.id for claim in paper.claims])
-        return Measurement(text, text, claim=rest)
+        return Measurement(text, f"{text}@{paper.code}", claim=rest)
     if colon:
         return _own(_from_file(first, rest))
     paper.measure(text)  # a name that cannot be is refused here, not by a worker

@@ -33,7 +33,7 @@ from tutelage.study.measuring import Measurement, Wanted, measurements
 from tutelage.study.sweep_result import CellsFailed, Sweep
 from tutelage.trajectory.asked import Asked, seed_list
 from tutelage.trajectory.dataset import packed, provenance
-from tutelage.trajectory.measures import needed
+from tutelage.trajectory.measures import foreseen, needed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -76,6 +76,20 @@ class _Plan:
         return self.paper.recipe.asked(
             experiment.settings, dynamics=self.dynamics, seeds=seeds, record=needed(measures)
         )
+
+    def foresee(self) -> None:
+        """Refuse a measure that no run has, where that is known before there is one.
+
+        What a paper makes of its runs, or a function of one's own reads of them, only a run can tell.
+        """
+        measured = [each for each in self.measurements if not each.claim]
+        run = foreseen(self._run(next(self.experiments()), self.seeds)) if measured else None
+        if run is None or self.paper.recipe.complete is not None:
+            return
+        others = {measure.name for measure in self.paper.measures}
+        for each in measured:
+            if each.own is None and each.name not in others:
+                each.measure(self.paper).measured(run)
 
     def spec(self, cells: list[list[Cell]]) -> dict[str, Any]:
         """As it is written in `spec.json`."""
@@ -143,6 +157,7 @@ def sweep(
     """
     _check(processes, client, progress, told)
     plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
+    plan.foresee()
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
     spec = plan.spec(cells)

@@ -12,7 +12,7 @@ from tutelage._files import is_file
 from tutelage.analysis.panels import Sheet
 from tutelage.analysis.scaling import Comparison, Fit, compare, fit
 from tutelage.analysis.scaling.laws import LAWS, Law
-from tutelage.store.store import Entry
+from tutelage.store.store import Entry, way_out
 from tutelage.study import charts
 from tutelage.study.sweep_data import Curve, curves_of, trend_axes
 from tutelage.trajectory.dataset import load_tree, whole
@@ -54,7 +54,10 @@ class Sweep(Recorded):
             raise BadInput(entry.trouble or f"{entry.id} is a run, but a sweep was expected.")
         if not is_file(entry.result):
             raise BadInput(f"The sweep {entry.id} has no result yet; ask for it again with `tutelage sweep`.")
-        return cls(entry, whole(load_tree(entry.result, sealed=True)))
+        try:
+            return cls(entry, whole(load_tree(entry.result, sealed=True)))
+        except BadInput as error:
+            raise BadInput(f"{error} It was not changed. {way_out(entry.folder)}") from None
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -207,9 +207,13 @@ class Checked:
 
 @dataclass(frozen=True)
 class Table:
-    """Checked claims; prints as a table and counts itself."""
+    """Checked claims; prints as a table and counts itself.
+
+    `code`: the name of what judged them, of claims that are kept; of others it is not asked for.
+    """
 
     rows: tuple[Checked, ...] = field(default_factory=tuple)
+    code: str = ""
 
     def __getitem__(self, id: str) -> Checked:
         return next(row for row in self.rows if row.claim.id == id)
@@ -225,6 +229,6 @@ class Table:
         return [row.record() for row in self.rows]
 
     @classmethod
-    def read(cls, records: list[dict[str, Any]]) -> "Table":
+    def read(cls, records: list[dict[str, Any]], code: str = "") -> "Table":
         """The table that gave these records. Its claims are to be read; they cannot be checked again."""
-        return cls(tuple(Checked.read(record) for record in records))
+        return cls(tuple(Checked.read(record) for record in records), code)

@@ -13,9 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._checks import function, instance, one_of, put, refused, several, text, whole
 from tutelage._errors import BadInput, unknown
+from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.events import Event
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
+from tutelage.problem.problem import Problem
+from tutelage.trajectory.asked import Asked
+from tutelage.trajectory.observables import chosen
 from tutelage.trajectory.result import Run
 
 Kind = Literal["number", "time", "chance"]
@@ -180,13 +184,46 @@ def named(name: str, known: Sequence[Measure] = ()) -> Measure:
     found = re.fullmatch(r"(final|largest|smallest)_(\w+)", stem)
     when, variable = found.groups() if found else ("", stem)
     time = variable.endswith("time") and reducer in ("", "max", "min")
+    others = [measure.name for measure in known]
     return Measure(
         name,
         _words(when, variable, reducer),
-        lambda run: _value(run, name, when, variable, reducer),
+        lambda run: _value(run, name, when, variable, reducer, others),
         kind="time" if time else "number",
         observables=(variable,) if when else (),
     )
+
+
+def foreseen(asked: Asked) -> Run | None:
+    """A run with the variables that the one asked for will have, and no numbers: what measures can be tried on.
+
+    None where only the run itself can tell: that of several stages, or of experts.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.trajectory.measures import foreseen, named
+    >>> asked = tt.papers.both_layers.recipe.asked(seeds=2)
+    >>> named("final_overlap").measured(foreseen(asked))
+    Traceback (most recent call last):
+    ...
+    tutelage._errors.BadInput: 'final_overlap' has a value for each student x teacher; reduce them, for example
+    final_overlap.max or final_overlap.min.
+
+    ```
+    """
+    problem, record = asked.problem, asked.record
+    if not (isinstance(asked.plan, AbstractDynamics) and isinstance(problem, Problem)):
+        return None
+    usual, wanted = (chosen(problem, each, None) for each in (replace(record, observables=None), record))
+    dims = {each.name: ("seed", "time", *each.dims) for each in (*usual, *wanted)}
+    dims |= {each.name: ("seed", *each.dims) for each in record.crossings or ()}
+    dims |= dict.fromkeys(("stop_time", "solver_steps"), ("seed",))
+    data = xr.Dataset({name: (axes, np.full((1,) * len(axes), np.nan)) for name, axes in dims.items()})
+    data = data.assign(recorded=("seed", [1]), stopped=("seed", [""]))
+    events = [event.name for event in record.events or ()]
+    if events:
+        data = data.assign(event_time=(("seed", "event"), np.full((1, len(events)), np.nan)), event=events)
+    return Run(data)
 
 
 def _words(when: str, variable: str, reducer: str) -> str:
@@ -194,8 +231,8 @@ def _words(when: str, variable: str, reducer: str) -> str:
     return " ".join(filter(None, (prefix, when, variable.replace("_", " "))))
 
 
-def _value(run: Run, name: str, when: str, variable: str, reducer: str) -> xr.DataArray:
-    found = _over_time(run, when, variable)
+def _value(run: Run, name: str, when: str, variable: str, reducer: str, others: Sequence[str]) -> xr.DataArray:
+    found = _over_time(run, when, variable, others)
     axes = [dim for dim in found.dims if dim != "seed"]
     if not axes:
         return found
@@ -209,13 +246,13 @@ def _value(run: Run, name: str, when: str, variable: str, reducer: str) -> xr.Da
     return reduced
 
 
-def _over_time(run: Run, when: str, variable: str) -> xr.DataArray:
+def _over_time(run: Run, when: str, variable: str, others: Sequence[str]) -> xr.DataArray:
     data = run.dataset
     if not when and "event" in data.coords and variable in data["event"].values:
         return data["event_time"].sel(event=variable, drop=True)
     timed = {str(v) for v in data.data_vars if "time" in data[v].dims}
     if variable not in data.data_vars or (variable in timed) != bool(when):
-        raise unknown("measure", f"{when}_{variable}".strip("_"), _available(data, timed))
+        raise unknown("measure", f"{when}_{variable}".strip("_"), {*others, *_available(data, timed)})
     if when == "final":
         return run.last(variable)
     return getattr(data[variable], "max" if when == "largest" else "min")("time") if when else data[variable]

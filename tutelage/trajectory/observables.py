@@ -344,8 +344,8 @@ def _walked(problem: Clustered) -> tuple[Observable, ...]:
 
 def _standard(problem: AbstractProblem, start: PyTree) -> tuple[tuple[Observable, ...], tuple[Observable, ...]]:
     """What is recorded unless asked otherwise, and the weights."""
-    parts = part_names(start)
     if isinstance(problem, Clustered):
+        parts = part_names(start)
         if "counts" in parts:
             return ROUTER, CLUSTERED_WEIGHTS
         if "hits" in parts:
@@ -358,7 +358,10 @@ def _standard(problem: AbstractProblem, start: PyTree) -> tuple[tuple[Observable
 
 
 def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Observable, ...]:
-    """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for."""
+    """The observables of a run: the standard ones (or those named), the user's own, and the weights if asked for.
+
+    `start`: the weights, whose parts tell what experts are doing; no other problem needs them.
+    """
     names = record.observables
     usual, whole = _standard(problem, start)
     known = {observable.name: observable for observable in usual}

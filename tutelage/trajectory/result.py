@@ -60,7 +60,12 @@ class Recorded:
 
     def last(self, name: str) -> xr.DataArray:
         """The last recorded value of a variable, seed by seed."""
-        one_of("variable over time", name, [str(each) for each in self.dataset if "time" in self.dataset[each].dims])
+        timed = [str(each) for each in self.dataset if "time" in self.dataset[each].dims]
+        if not timed:
+            raise BadInput("Nothing here was recorded over time, so that nothing has a last value.")
+        if isinstance(name, str) and name in self.dataset.variables and name not in timed:
+            raise BadInput(f"{name!r} was not recorded over time and has no last value; it is the attribute {name}.")
+        one_of("variable over time", name, timed)
         return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
 
     def save(self, path: str | Path) -> None:

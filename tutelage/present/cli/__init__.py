@@ -123,7 +123,12 @@ def run(
     certify: Certify = False,
     claims: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings, too.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Compute it even if the store has it; both must agree, bit for bit.")
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Compute it even if the store has it; both must agree, bit for bit. What is "
+            "damaged there is put aside.",
+        ),
     ] = False,
     folder: StoreFolder = None,
     out: Annotated[

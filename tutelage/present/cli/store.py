@@ -13,7 +13,9 @@ from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console,
 if TYPE_CHECKING:
     import xarray as xr
 
+    from tutelage.analysis.claims import Table
     from tutelage.store.store import Entry
+    from tutelage.trajectory.result import Run
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="An id or the beginning of one, `last`, or a file FILE.nc of a run.")
@@ -221,17 +223,30 @@ def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as
     from tutelage.study.checking import claims_of
 
     done = read(entry)
-    table = done.claims
+    table = _standing_claims(done, entry.spec["paper"])
     if check:
         with Progress(title="checking claims", quiet=as_json, alike=False) as progress:
             table = claims_of(papers.get(entry.spec["paper"]), done, progress)
     claims = None if table is None else table.records()
     _show_dataset(done.dataset, _about(entry), claims, as_json)
     if claims is None and not as_json:
-        typer.echo(f"\nClaims: not checked yet; `tutelage show {entry.id[:8]} --check` checks them.")
+        state = "not checked yet" if done.claims is None else "kept, but judged by other code than the present"
+        typer.echo(f"\nClaims: {state}; `tutelage show {entry.id[:8]} --check` checks them.")
     _picture(done.dataset, f"{entry.spec['paper']} {entry.id[:8]}", figure, opened, entry)
     if check and Table.read(claims or []).broken:
         raise typer.Exit(1)
+
+
+def _standing_claims(done: "Run", paper: str) -> "Table | None":
+    """The kept claims of a run, unless its paper would judge them by other code now."""
+    from tutelage import papers
+
+    if done.claims is None:
+        return None
+    if paper in papers.names():
+        return papers.get(paper).judged(done).claims
+    typer.echo(f"tutelage: {paper!r} is no paper of this installation; its claims are those that were kept.", err=True)
+    return done.claims
 
 
 def _show_dataset(
