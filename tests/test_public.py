@@ -127,6 +127,12 @@ def test_import_alone_loads_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_a_verb_is_named_without_solvers_and_results():
+    heavy = "diffrax", "xarray", "pandas", "scipy", "optax", "mpmath", "matplotlib"
+    code = f"import sys, tutelage as tt; tt.flow, tt.run; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_type_checkers_see_the_names_and_no_others(tmp_path):
     pytest.importorskip("mypy")
     assert (STUB.parent / "py.typed").is_file()

@@ -16,7 +16,9 @@ def configure() -> None:
     if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None) or not _usable(folder):
         return
     jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    # However small: a run has dozens of programs of some hundredths of a second, which together are seconds.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def _usable(folder: str) -> bool:

@@ -1,4 +1,7 @@
-"""The verbs: `run` does to a problem what a dynamics says; `flow`, `descend` and `sgd` are its short forms."""
+"""The verbs: `run` does to a problem what a dynamics says; `flow`, `descend` and `sgd` are its short forms.
+
+Each loads its dynamics when it is called, and all that makes a result of a run: to name a verb is quick.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -9,28 +12,24 @@ from numpy.typing import ArrayLike
 
 from tutelage._checks import flag, function, instance
 from tutelage._progress import tell
-from tutelage.analysis.certificates import certify as certified
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint, checkpoint_at
-from tutelage.dynamics.descent import Descent, Schedule, Truncation
-from tutelage.dynamics.driver import Progress
-from tutelage.dynamics.flow import Flow
-from tutelage.dynamics.online import Sgd
 from tutelage.dynamics.record import Record, Stop, When, recorded
-from tutelage.dynamics.spherical import Spherical
-from tutelage.dynamics.staging import Data
-from tutelage.problem.clusters import Clustered
 from tutelage.problem.problem import AbstractProblem, Problem, Start
-from tutelage.problem.routers import Router
-from tutelage.problem.units import Experts
 from tutelage.store.store import Store, current_store
 from tutelage.trajectory.asked import Asked, Stage, plan_of, seed_list
-from tutelage.trajectory.findings import Certificate
-from tutelage.trajectory.result import Run
-from tutelage.trajectory.running import perform
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
+
+    from tutelage.dynamics.descent import Schedule, Truncation
+    from tutelage.dynamics.driver import Progress
+    from tutelage.dynamics.staging import Data
+    from tutelage.problem.clusters import Clustered
+    from tutelage.problem.routers import Router
+    from tutelage.problem.units import Experts
+    from tutelage.trajectory.findings import Certificate
+    from tutelage.trajectory.result import Run
 
 Seeds = int | Sequence[int]
 Rates = Mapping[str, float | ArrayLike]
@@ -48,8 +47,8 @@ def run(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """Do to a problem what a dynamics says, or several stages one after the other.
 
     - `seeds`: how many (0, 1, ...), or which; all run in one compiled batch.
@@ -82,15 +81,15 @@ def run(
 
 
 def go_on(
-    run: Run,
+    run: "Run",
     stage: Stage,
     *,
     certify: bool = False,
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """A further stage from the end of a finished run: prune and fine-tune, switch the teacher, change the step.
 
     ```python
@@ -107,6 +106,8 @@ def go_on(
 
     ```
     """
+    from tutelage.trajectory.result import Run
+
     instance("go_on: run", run, Run, "a run, such as tt.run gives,")
     begin = instance("go_on: stage", stage, Stage, "a tt.Stage").entered(run.handover)
     asked = Asked(
@@ -121,13 +122,15 @@ def ask(
     certify: bool = False,
     store: Store | str | Path | None = None,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
     told: Callable[[str], None] | None = None,
     fresh: bool = False,
-    finish: Callable[[Run], Run] | None = None,
-    certifier: Callable[[Run], Certificate] | None = None,
-) -> Run:
+    finish: "Callable[[Run], Run] | None" = None,
+    certifier: "Callable[[Run], Certificate] | None" = None,
+) -> "Run":
     """The run that was asked for: computed or, with a store, fetched from it (see `store.fetching.fetch`)."""
+    from tutelage.trajectory.running import perform
+
     if progress is not None:
         function("progress", progress, "(label, done, total)")
     flag("fresh", fresh)
@@ -135,7 +138,7 @@ def ask(
         # With the weights, so that it need not be run again to be checked.
         asked = dataclasses.replace(asked, record=dataclasses.replace(asked.record, weights=True))
 
-    def finished(run: Run) -> Run:
+    def finished(run: "Run") -> "Run":
         run = finish(run) if finish else run
         return (
             run.with_findings(certificate=(certifier or certified)(run)) if certify and run.certificate is None else run
@@ -152,14 +155,21 @@ def ask(
     )
 
 
+def certified(run: "Run") -> "Certificate":
+    """The run's certificate."""
+    from tutelage.analysis.certificates import certify
+
+    return certify(run)
+
+
 def descend(
     problem: Problem,
     *,
     step: float,
     steps: int,
-    data: Data = None,
-    schedule: Schedule | None = None,
-    truncation: Truncation | None = None,
+    data: "Data" = None,
+    schedule: "Schedule | None" = None,
+    truncation: "Truncation | None" = None,
     rates: Rates | None = None,
     seeds: Seeds = 1,
     record: Record | When | None = None,
@@ -168,8 +178,8 @@ def descend(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """Gradient descent: `run` with a `Descent`.
 
     ```python
@@ -185,6 +195,8 @@ def descend(
 
     ```
     """
+    from tutelage.dynamics.descent import Descent
+
     return run(
         problem, Descent(step, steps, data, schedule, truncation, rates), seeds=seeds, record=record, stop=stop,
         certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
@@ -197,7 +209,7 @@ def flow(
     until: float,
     rtol: float | None = None,
     solver: Literal["auto", "explicit", "stabilised", "stiff"] = "auto",
-    data: Data = None,
+    data: "Data" = None,
     rates: Rates | None = None,
     seeds: Seeds = 1,
     record: Record | When | None = None,
@@ -206,8 +218,8 @@ def flow(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """Gradient flow to time `until` (up to 1e8 and beyond): `run` with a `Flow`.
 
     ```python
@@ -223,6 +235,8 @@ def flow(
 
     ```
     """
+    from tutelage.dynamics.flow import Flow
+
     return run(
         problem, Flow(until, rtol, solver, data, rates), seeds=seeds, record=record, stop=stop,
         certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
@@ -238,7 +252,7 @@ def sgd(
     optimiser: "GradientTransformation | None" = None,
     law: Literal["exact", "direct"] = "exact",
     dtype: Literal["float64", "float32"] = "float64",
-    schedule: Schedule | None = None,
+    schedule: "Schedule | None" = None,
     rates: Rates | None = None,
     seeds: Seeds = 1,
     record: Record | When | None = None,
@@ -247,8 +261,8 @@ def sgd(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """Online SGD, exact in law, at a cost that does not grow with dim: `run` with an `Sgd`.
 
     Losses and gradients that are recorded are the exact population ones along the way.
@@ -266,6 +280,8 @@ def sgd(
 
     ```
     """
+    from tutelage.dynamics.online import Sgd
+
     return run(
         problem, Sgd(steps, batch, step, optimiser, law, dtype, schedule, rates), seeds=seeds, record=record,
         stop=stop, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
@@ -273,13 +289,13 @@ def sgd(
 
 
 def spherical(
-    problem: Clustered,
-    experts: Experts | None = None,
+    problem: "Clustered",
+    experts: "Experts | None" = None,
     *,
     samples: int,
     step: float,
     theta: ArrayLike | None = None,
-    router: Router | None = None,
+    router: "Router | None" = None,
     weighted: bool = False,
     loss: Literal["correlation", "squared"] = "correlation",
     batch: int = 1,
@@ -290,8 +306,8 @@ def spherical(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Run:
+    progress: "Progress | None" = None,
+) -> "Run":
     """SGD on the sphere: `run` with a `Spherical`. `experts`: who learns, if the problem does not say.
 
     ```python
@@ -304,6 +320,9 @@ def spherical(
 
     ```
     """
+    from tutelage.dynamics.spherical import Spherical
+    from tutelage.problem.clusters import Clustered
+
     instance("spherical: problem", problem, Clustered, "a tt.Clustered")
     return run(
         problem if experts is None else problem.taught_to(experts),

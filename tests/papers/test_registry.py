@@ -14,11 +14,17 @@ from tutelage.papers.both_layers.evidence import Evidence
 from tutelage.papers.paper import Paper
 
 MOST = 174  # modules of the 347 that a run imported when every paper, claim and figure came along
+COMMAND = "from tutelage.present.cli import app\napp(standalone_mode=False)"
+COMPUTING = {"jax", "xarray", "pandas", "scipy", "matplotlib"}
+SELDOM = {"scipy.stats", "scipy.optimize", "scipy.integrate", "mpmath", "optax", "matplotlib", "loky"}
+"""What no run needs, apart from those of `ROUTED`."""
+ROUTED = "cluster_moe"
+"""Its routers' probabilities are those of Gaussians in several dimensions, which `scipy.stats` has."""
 
 
 def modules_after(code: str, *arguments: str) -> set[str]:
-    """The modules of tutelage that a process has imported when it ends."""
-    end = "\nfinally:\n    print(json.dumps([m for m in sys.modules if m.startswith('tutelage')]))"
+    """The modules that a process has imported when it ends."""
+    end = "\nfinally:\n    print(json.dumps(list(sys.modules)))"
     source = "import json, sys\ntry:\n    " + code.replace("\n", "\n    ") + end
     done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -57,14 +63,29 @@ def test_what_is_deferred_is_what_its_module_holds():
 
 def test_names_import_no_paper_and_a_paper_no_other():
     assert not any("both_layers" in module for module in modules_after("import tutelage\ntutelage.papers.subjects()"))
-    found = modules_after("import tutelage\ntutelage.papers.both_layers()")
-    assert "tutelage.papers.both_layers.recipe" in found
-    assert not any(
-        name in module for module in found for name in ("soft_moe", "figures", "claims.", "checks.", "sweeps")
-    )
+    for name in tt.papers.names():
+        found = modules_after(f"import tutelage\ntutelage.papers.{name}()")
+        own = {module for module in found if module.startswith("tutelage.papers.")}
+        assert f"tutelage.papers.{name}.recipe" in own
+        unwanted = [*set(tt.papers.names()) - {name}, "figures", "claims", "checks", "sweeps", "evidence"]
+        assert not any(part in module.split(".") for module in own for part in unwanted)
+        assert name == ROUTED or not SELDOM & found
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_papers_are_listed_without_what_computes(options):
+    found = modules_after(COMMAND, "papers", *options)
+    assert "tutelage.papers.cards" in found and not COMPUTING & found
+
+
+def test_a_card_counts_what_there_is():
+    for card in tt.papers.cards():
+        paper = tt.papers.get(card.name)
+        assert (card.figures, card.claims) == (len(paper.figures), len(paper.claims))
 
 
 def test_a_run_imports_what_it_needs(tmp_path):
     run = ("run", "both_layers", "--seeds", "2", "--set", "steps=20", "--quiet", "--store", str(tmp_path))
-    found = modules_after("from tutelage.present.cli import app\napp(standalone_mode=False)", *run)
-    assert "tutelage.store.fetching" in found and len(found) <= MOST
+    found = modules_after(COMMAND, *run)
+    assert "tutelage.store.fetching" in found and not SELDOM & found
+    assert sum(module.startswith("tutelage") for module in found) <= MOST

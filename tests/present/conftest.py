@@ -15,6 +15,7 @@ from tutelage import papers
 from tutelage._errors import unknown
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, probability_is
 from tutelage.analysis.panels import Panel, Sheet, line
+from tutelage.papers.cards import Card
 from tutelage.papers.paper import Figure, Paper, Recipe, Settings
 from tutelage.present import costs
 from tutelage.store import fetching
@@ -112,6 +113,11 @@ def paper() -> Paper:
     )
 
 
+def card(paper: Paper) -> Card:
+    words = (paper.name, paper.title, paper.authors, paper.reference, "Little.", paper.summary)
+    return Card(*words, figures=len(paper.figures), claims=len(paper.claims))
+
+
 @pytest.fixture(autouse=True)
 def cost_file(tmp_path_factory, monkeypatch) -> Path:
     """Where reproductions keep what their parts cost: not with those of the user."""
@@ -134,6 +140,7 @@ def registered(paper, monkeypatch):
 
         monkeypatch.setattr(papers, "get", get, raising=False)
         monkeypatch.setattr(papers, "names", lambda: tuple(by_name), raising=False)
+        monkeypatch.setattr(papers, "cards", lambda: [card(each) for each in known], raising=False)
 
     register(paper)
     return register

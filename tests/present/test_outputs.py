@@ -151,6 +151,12 @@ def test_a_cache_that_cannot_be_is_done_without(place, tmp_path, monkeypatch):
     assert kept["jax_compilation_cache_dir"] == (str(tmp_path / place) if place.startswith("none") else None)
 
 
+def test_the_smallest_program_is_kept(tmp_path):
+    code = "import jax, tutelage.problem; jax.jit(lambda x: x + 1.0)(1.0)"
+    subprocess.run([sys.executable, "-c", code], env=os.environ | {"TUTELAGE_CACHE": str(tmp_path)}, check=True)
+    assert any(tmp_path.iterdir())
+
+
 def test_two_outputs_need_two_names(cli, performed, tmp_path):
     same = tmp_path / "x.png"
     assert "both" in bad(cli("run", "tiny", "--out", same, "--figure", same)) and performed == []

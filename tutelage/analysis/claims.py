@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
-from scipy.stats import t as student
+from scipy.special import betaincinv, stdtrit
 
 from tutelage.trajectory.findings import Checked as Checked
 from tutelage.trajectory.findings import Claim as Claim
@@ -45,8 +44,8 @@ def binomial_interval(successes: int, trials: int, level: float = 0.99) -> Inter
     ```
     """
     tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
-    high = 1.0 if successes == trials else float(beta.ppf(1 - tail, successes + 1, trials - successes))
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
     return Interval(low, high, level)
 
 
@@ -64,7 +63,7 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
     drawn = np.asarray(values, float)
     if drawn.size < 2:
         return Interval(-np.inf, np.inf, level)
-    half = float(student.ppf((1 + level) / 2, drawn.size - 1) * drawn.std(ddof=1) / np.sqrt(drawn.size))
+    half = float(stdtrit(drawn.size - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(drawn.size))
     return Interval(float(drawn.mean()) - half, float(drawn.mean()) + half, level)
 
 

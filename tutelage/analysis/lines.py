@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from tutelage._types import Numbers
 from tutelage.analysis.claims import Interval
@@ -49,7 +49,7 @@ def fitted_line(x: ArrayLike, y: ArrayLike, *, level: float = 0.99) -> Line:
         # passes 9 * white one time in 25.
         bend = max(np.ptp(thirds) / 2 - 9 * white, 0.0)
     error = float(np.hypot(white, bend))
-    half = float(student.ppf(0.5 + level / 2, max(len(x) - 2, 1))) * error
+    half = float(stdtrit(max(len(x) - 2, 1), 0.5 + level / 2)) * error
     interval = Interval(found - half, found + half, level)
     return Line(found, error, interval, float(x[0]), float(x[-1]), len(x), residual)
 

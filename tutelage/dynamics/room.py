@@ -76,7 +76,7 @@ def of_records(prepared: Prepared, observables: Sequence[Observable], records: i
     moments = RECORDED * NUMBER * float(records)
     if moments * len(observables) * weights < CLOSER:
         return {}
-    cut = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)  # noqa: E731
+    cut = lambda tree: jax.tree.map(lambda leaf: np.asarray(leaf)[0], tree)  # noqa: E731
     oracle = cut(prepared.oracle) if prepared.batched else prepared.oracle
     view = Snapshot(cut(prepared.start), prepared.teacher, cut(prepared.start), oracle)
     sizes = {each.name: _entries(each, view) for each in observables}

@@ -73,7 +73,7 @@ def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tup
 
 def stacked(trees: list[Tree]) -> Tree:
     """Equal trees to one with a leading seed axis."""
-    together: Tree = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *trees)
+    together: Tree = jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *trees))
     return together
 
 

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tutelage._errors import unknown
+from tutelage.papers.cards import CARDS, Card
 
 if TYPE_CHECKING:
     from tutelage.papers.beyond_ntk import PAPER as beyond_ntk
@@ -15,18 +16,10 @@ if TYPE_CHECKING:
     from tutelage.papers.relu_teachers import PAPER as relu_teachers
     from tutelage.papers.soft_moe import PAPER as soft_moe
 
-_SUBJECTS = {
-    "beyond_ntk": "Over-parametrised two-layer ReLU networks beyond the neural tangent kernel.",
-    "both_layers": "A ReLU network with both layers trained on a linear target.",
-    "cluster_moe": "A mixture of experts that finds the clusters of its inputs, and a vanilla network that does not.",
-    "relu_teachers": "ReLU students of orthogonal ReLU teachers.",
-    "soft_moe": "A soft-routed mixture of experts learns from one.",
-}
-
 
 def names() -> list[str]:
     """The names of all papers."""
-    return list(_SUBJECTS)
+    return list(CARDS)
 
 
 def subjects() -> dict[str, str]:
@@ -39,7 +32,20 @@ def subjects() -> dict[str, str]:
 
     ```
     """
-    return dict(_SUBJECTS)
+    return {card.name: card.subject for card in CARDS.values()}
+
+
+def cards() -> list[Card]:
+    """What each paper is: title, authors, summary, how many figures and claims; none is imported.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.papers.cards()[1].authors
+    'Berk Tinaz, Changzhi Xie, Mahdi Soltanolkotabi'
+
+    ```
+    """
+    return list(CARDS.values())
 
 
 def get(name: str) -> "Paper":
@@ -52,8 +58,8 @@ def get(name: str) -> "Paper":
 
     ```
     """
-    if name not in _SUBJECTS:
-        raise unknown("paper", name, _SUBJECTS)
+    if name not in CARDS:
+        raise unknown("paper", name, CARDS)
     return import_module(f"{__name__}.{name}").PAPER
 
 
@@ -62,7 +68,7 @@ class _Registry(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python puts a folder here when something in it is imported.
-        if name not in _SUBJECTS or not isinstance(value, ModuleType):
+        if name not in CARDS or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 
@@ -70,7 +76,7 @@ sys.modules[__name__].__class__ = _Registry
 
 
 def __getattr__(name: str) -> "Paper":
-    if name in _SUBJECTS:
+    if name in CARDS:
         return get(name)
     raise AttributeError(f"tutelage.papers has no {name!r}; it has {', '.join(__dir__())}.")
 
@@ -79,4 +85,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-__all__ = ["beyond_ntk", "both_layers", "cluster_moe", "get", "names", "relu_teachers", "soft_moe", "subjects"]
+__all__ = ["beyond_ntk", "both_layers", "cards", "cluster_moe", "get", "names", "relu_teachers", "soft_moe", "subjects"]

@@ -4,19 +4,20 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tutelage.analysis.certificates import Certificate
-from tutelage.analysis.claims import Table, Verdict
-from tutelage.analysis.panels import Sheet
-from tutelage.papers.paper import Figure, Paper, Settings, Size
+from tutelage.trajectory.findings import Certificate, Table, Verdict
+
+if TYPE_CHECKING:
+    from tutelage.analysis.panels import Sheet
+    from tutelage.papers.paper import Figure, Paper, Settings, Size
 
 
 class DrawnFigure(NamedTuple):
     """A figure that was computed and drawn, with the files that hold it."""
 
-    figure: Figure
-    sheet: Sheet
+    figure: "Figure"
+    sheet: "Sheet"
     png: Path
     netcdf: Path
     seconds: float
@@ -40,13 +41,13 @@ class Crash:
 class PaperResult:
     """Everything the report says of one paper."""
 
-    paper: Paper
-    settings: Settings
+    paper: "Paper"
+    settings: "Settings"
     table: Table
     figures: tuple[DrawnFigure, ...] = ()
     certificate: Certificate | None = None
     seconds: float = 0.0
-    size: Size = "quick"
+    size: "Size" = "quick"
     seeds: int = 0
     crashes: tuple[Crash, ...] = ()
 

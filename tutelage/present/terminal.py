@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -10,11 +10,14 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from tutelage._plain import number, plain
-from tutelage.analysis.claims import Checked, Table, Verdict
-from tutelage.papers.paper import Paper
+from tutelage.papers.cards import Card
 from tutelage.present.reproduction import Crash, counts, tally
 from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
+from tutelage.trajectory.findings import Checked, Table, Verdict
+
+if TYPE_CHECKING:
+    from tutelage.papers.paper import Paper
 
 _COLOURS = {
     Verdict.HOLDS: "green",
@@ -33,13 +36,13 @@ def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Seque
         console.print(f"[bold]{escape(title)}[/]" if title else "", table, "", sep="\n")
 
 
-def papers(console: Console, known: Sequence[Paper]) -> None:
+def papers(console: Console, known: Sequence[Card]) -> None:
     """What there is, one line per paper."""
-    rows = [(f"[bold]{p.name}[/]", escape(p.title), str(len(p.figures)), str(len(p.claims))) for p in known]
+    rows = [(f"[bold]{p.name}[/]", escape(p.title), str(p.figures), str(p.claims)) for p in known]
     grid(console, "", ("paper", "title", "figures", "claims"), rows)
 
 
-def paper(console: Console, known: Paper) -> None:
+def paper(console: Console, known: "Paper") -> None:
     """One paper: summary, settings, presets, figures, measures and claims."""
     console.print(f"[bold]{escape(known.title)}[/]\n{escape(known.authors)}. {escape(known.reference)}\n")
     console.print(escape(known.summary) + "\n")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import chdtr, chdtri, ndtr
 
 from tutelage._checks import one_of, put, real, table, whole
 from tutelage._errors import BadInput
@@ -152,6 +151,8 @@ class WeakRecoveryRows(AbstractRows):
         return self.angle if isinstance(self.angle, tuple) else (self.angle, self.angle)
 
     def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        from scipy.special import ndtr
+
         basis = np.linalg.qr(mean.T)[0]
         inside = gaussian @ basis
         outside = gaussian - inside @ basis.T
@@ -247,6 +248,8 @@ def _agreeing_signs(gram: Matrix) -> Matrix:
 
 def _chi_between(length: Matrix, degrees: int, dim: int) -> Matrix:
     """From lengths with the law chi_degrees to the law chi_dim, kept between half and twice sqrt(dim)."""
+    from scipy.special import chdtr, chdtri
+
     low, high = chdtr(dim, dim / 4), chdtr(dim, 4 * dim)
     share = low + (high - low) * chdtr(degrees, length**2)
     return np.asarray(np.sqrt(np.clip(chdtri(dim, 1 - share), dim / 4, 4 * dim)))

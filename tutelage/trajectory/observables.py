@@ -12,8 +12,6 @@ from jaxtyping import Array, Float, PyTree
 from tutelage._checks import instance, whole
 from tutelage._errors import BadInput, unknown
 from tutelage.dynamics.events import Crossings
-from tutelage.dynamics.neuron_flow import NEVER as FLOW_NEVER
-from tutelage.dynamics.neuron_sgd import NEVER as SGD_NEVER
 from tutelage.dynamics.record import Observable as Observable
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.snapshot import Snapshot
@@ -313,6 +311,8 @@ def _noted(view: Snapshot) -> Float[Array, "moment expert unit row"]:
 
 def _flown(problem: Clustered, start: PyTree) -> tuple[Observable, ...]:
     """What is recorded of neurons that follow a flow."""
+    from tutelage.dynamics.neuron_flow import NEVER
+
     times = tuple(start.notes.times[0].tolist())
     noted = Observable(
         "noted", _noted, ("moment", "expert", "unit", "row"), "overlap at the neuron's own times",
@@ -320,7 +320,7 @@ def _flown(problem: Clustered, start: PyTree) -> tuple[Observable, ...]:
     )  # fmt: skip
     each, flips = ("expert", "unit", "row"), ("expert", "unit", "cluster", "order")
     rows, clusters = ("row", row_names(problem)), ("cluster", tuple(range(1, problem.inputs.count + 1)))
-    crossed, flipped, settled = (_Part(name, FLOW_NEVER) for name in ("crossed", "flipped", "settled"))
+    crossed, flipped, settled = (_Part(name, NEVER) for name in ("crossed", "flipped", "settled"))
     return (
         Observable("overlap", _Part("overlaps"), each, "overlap of neurons with the frame", coords=(rows,)),
         Observable("largest", _Part("largest"), each, "largest |overlap| so far"),
@@ -333,8 +333,10 @@ def _flown(problem: Clustered, start: PyTree) -> tuple[Observable, ...]:
 
 def _walked(problem: Clustered) -> tuple[Observable, ...]:
     """What is recorded of neurons under SGD."""
+    from tutelage.dynamics.neuron_sgd import NEVER
+
     each, rows = ("expert", "unit", "row"), ("row", row_names(problem))
-    hits = _Part("hits", SGD_NEVER)
+    hits = _Part("hits", NEVER)
     return (
         Observable("overlap", _walked_overlap, each, "overlap of neurons with the frame", coords=(rows,)),
         Observable("beyond", _Part("beyond"), each[:2], "length of a neuron outside the span of the frame"),

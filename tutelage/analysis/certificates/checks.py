@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from tutelage.analysis.certificates.long_arithmetic import Precise, parts, value
 from tutelage.oracle.base import AbstractOracle
@@ -187,7 +187,7 @@ def _half_width(draws: NDArray[np.floating], miss: float) -> float:
     count, spread = len(draws), float(np.std(draws))
     if spread == 0:
         return EPS * abs(float(draws[0]))
-    z = float(norm.isf(miss / 2))
+    z = -float(ndtri(miss / 2))
     skew = abs(float(np.mean(((draws - np.mean(draws)) / spread) ** 3)))
     reach = z + skew * (2 * z**2 + 1) / (6 * np.sqrt(count)) + skew**2 * (z**5 + 2 * z**3) / (18 * count)
     return reach * spread / float(np.sqrt(count))

@@ -1,16 +1,11 @@
 """When Both Layers Learn: a ReLU network with both layers trained on a linear target."""
 
 from tutelage.papers.both_layers.recipe import RECIPE
+from tutelage.papers.cards import CARDS
 from tutelage.papers.paper import Paper, contents
 
 PAPER = Paper(
-    name="both_layers",
-    title="When Both Layers Learn: Training Dynamics of Representing Linear Models via ReLU Networks",
-    authors="Berk Tinaz, Changzhi Xie, Mahdi Soltanolkotabi",
-    reference="Conference paper; editors: Steve Hanneke and Tor Lattimore.",
-    summary="A two-layer ReLU network with both layers trained learns a linear target in three phases: alignment, "
-    "growth, local refinement. The landscape has saddles that are not strict; a small start avoids them exactly when "
-    "both signs occur among its growing modes, and with several outputs units end in antiparallel pairs.",
+    **CARDS["both_layers"].words,
     recipe=RECIPE,
     **contents(__name__),
     presets={

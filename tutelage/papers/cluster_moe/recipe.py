@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from tutelage import BadInput
 from tutelage.dynamics import Record
 from tutelage.papers.cluster_moe import expected, plan, result
-from tutelage.papers.cluster_moe.certificate import certify
 from tutelage.papers.cluster_moe.presets import unstated
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.recipe import Move, Recipe
@@ -47,6 +46,8 @@ def complete(run: Run, settings: ClusterMoeSettings) -> Run:
 
 def certified(run: Run, settings: ClusterMoeSettings) -> Certificate:
     """Some of its samples again by plain loops."""
+    from tutelage.papers.cluster_moe.certificate import certify
+
     if not sampled(run):
         raise BadInput("cluster_moe: a run in expectation has no samples to certify; ask for sgd, or do not certify.")
     return certify(settings, result.dataset(run, settings))

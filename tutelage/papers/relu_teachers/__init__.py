@@ -1,16 +1,11 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
+from tutelage.papers.cards import CARDS
 from tutelage.papers.paper import Paper, contents
 from tutelage.papers.relu_teachers.recipe import RECIPE
 
 PAPER = Paper(
-    name="relu_teachers",
-    title="How do students become teachers: A dynamical analysis for two-layer neural networks",
-    authors="Anonymous authors",
-    reference="A submission without names or venue.",
-    summary="m ReLU students learn from k orthogonal ReLU teachers. The paper's picture is align, grow, converge with "
-    "loss ~ T^-3. With two teachers or more the students first collapse onto the mean direction of the teachers and "
-    "wait on a saddle there; the end of the story holds, with an exact constant.",
+    **CARDS["relu_teachers"].words,
     recipe=RECIPE,
     **contents(__name__),
     presets={

@@ -6,7 +6,7 @@ The admissible sigma underflows a double for almost any choice: k = 1 and eps2 =
 
 import math
 
-from scipy.stats import chi2
+from scipy.special import chdtr, chdtrc
 
 from tutelage import BadInput
 
@@ -101,4 +101,4 @@ def norm_probability(dim: int, students: int = 1) -> float:
 
 def _outside(dim: int) -> float:
     # Both tails are kept as such: their sum is far below the spacing of doubles at 1 for large dim.
-    return float(chi2.sf(4 * dim, dim) + chi2.cdf(dim / 4, dim))
+    return float(chdtrc(dim, 4 * dim) + chdtr(dim, dim / 4))

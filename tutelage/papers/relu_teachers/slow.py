@@ -10,8 +10,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
-from scipy.optimize import root
 
 from tutelage import BadInput
 from tutelage.problem import Numbers, reduce_rows
@@ -65,6 +63,9 @@ def slow_state(shares: ArrayLike, start: ArrayLike, *, time: float = 60.0) -> Sl
 
     ```
     """
+    from scipy.integrate import solve_ivp
+    from scipy.optimize import root
+
     shares = shares_of(shares)
     # In their own span: n students need no more than n coordinates.
     rows = reduce_rows(np.asarray(start, float))
@@ -85,6 +86,8 @@ def slow_levels(shares: ArrayLike, across: ArrayLike, times: ArrayLike) -> Numbe
 
     The state may be far from self-similar: this says what L is before C_l is reached. Shares are divided by their sum.
     """
+    from scipy.integrate import solve_ivp
+
     shares, across, times = shares_of(shares), np.asarray(across, float), np.asarray(times, float)
 
     def drift(_: float, flat: Numbers) -> Numbers:

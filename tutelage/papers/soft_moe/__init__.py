@@ -1,16 +1,11 @@
 """Guided by the experts: a soft-routed mixture of experts learns from one."""
 
+from tutelage.papers.cards import CARDS
 from tutelage.papers.paper import Paper, contents
 from tutelage.papers.soft_moe.recipe import RECIPE
 
 PAPER = Paper(
-    name="soft_moe",
-    title="Guided by the Experts: Provable Feature Learning Dynamic of Soft-Routed Mixture-of-Experts",
-    authors="Fangshuo Liao, Anastasios Kyrillidis",
-    reference="AISTATS 2026, PMLR 300.",
-    summary="Routers and experts of m students learn jointly from m* teacher experts. The paper's picture is recovery "
-    "one teacher after another, in the order of a greedy matching, then pruning and fine-tuning. From its own random "
-    "start students cancel each other in pairs and the order is another; from orthonormal starts the theorem holds.",
+    **CARDS["soft_moe"].words,
     recipe=RECIPE,
     **contents(__name__),
     aliases={"experts": "students", "teacher_experts": "teachers"},

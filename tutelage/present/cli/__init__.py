@@ -32,6 +32,7 @@ from tutelage.present.cli.store import export, rm, runs, show
 from tutelage.present.cli.sweep import diagram, sweep
 
 if TYPE_CHECKING:
+    from tutelage.papers.cards import Card
     from tutelage.papers.paper import Paper
 
 
@@ -104,13 +105,12 @@ def papers(
     from tutelage import papers as registry
     from tutelage.present import terminal
 
-    known = [registry.get(each) for each in ([name] if name else registry.names())]
     if as_json:
-        print_json(_details(known[0]) if name else [_summary(paper) for paper in known])
+        print_json(_details(registry.get(name)) if name else [_summary(card) for card in registry.cards()])
     elif name:
-        terminal.paper(console(), known[0])
+        terminal.paper(console(), registry.get(name))
     else:
-        terminal.papers(console(), known)
+        terminal.papers(console(), registry.cards())
 
 
 @app.command()
@@ -302,16 +302,16 @@ def _draw(done: Any, title: str, path: Path) -> None:
     figures.save(overview(done.dataset, title), path)
 
 
-def _summary(paper: "Paper") -> dict[str, Any]:
-    about = {key: getattr(paper, key) for key in ("name", "title", "authors", "reference", "summary")}
-    return about | {"figures": len(paper.figures), "claims": len(paper.claims)}
+def _summary(card: "Card") -> dict[str, Any]:
+    return card.words | {"figures": card.figures, "claims": card.claims}
 
 
 def _details(paper: "Paper") -> dict[str, Any]:
     from tutelage.present.settings_table import parameters
 
     keys = ("id", "where", "statement", "setting", "ours", "must_hold")
-    return _summary(paper) | {
+    about = {key: getattr(paper, key) for key in ("name", "title", "authors", "reference", "summary")}
+    return about | {
         "settings": parameters(paper.settings),
         "presets": paper.presets,
         "dynamics": list(paper.dynamics),
