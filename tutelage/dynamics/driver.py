@@ -265,7 +265,8 @@ class Loop(Kept):
 
         def one(seeds: NDArray[np.intp]) -> Host:
             filled = np.concatenate([seeds, np.repeat(seeds[:1], self.lane - len(seeds))])
-            take = lambda leaf: np.asarray(leaf)[filled]  # noqa: E731
+            everyone = len(seeds) == self.lane == self.seeds  # nothing is copied then: data may be large
+            take = lambda leaf: leaf if everyone else np.asarray(leaf)[filled]  # noqa: E731
             own = jax.tree.map(take, oracle) if self.batched else oracle
             done = call(own, *jax.tree.map(take, per_seed))
             return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(seeds)], done)

@@ -185,7 +185,9 @@ def _judged(limits: Limits, view: Snapshot) -> tuple[Bool[Array, ""], Bool[Array
         done = view.gradient_norm <= limits.gradient * jnp.sqrt(square_norm(view.weights))
     if limits.loss is not None:
         done = done | (view.loss <= limits.loss)
-        strained = view.oracle.strained(view.weights, loss=view.loss)
+        # Only a loss near the limit, or one of which half of the digits are gone, is worth another form of the oracle.
+        near = (view.loss <= 2 * limits.loss) & view.oracle.strained(view.weights, loss=view.loss)
+        strained = near | view.oracle.strained(view.weights, loss=1e6 * view.loss)
     return lost, done, strained
 
 
