@@ -94,7 +94,11 @@ ELSEWHERE = ("study/cluster.py",)
 """Not judged here: it is tested on a real cluster of processes."""
 
 # A place and a fault that is known, and why it may live.
-WHY: dict[str, str] = {}
+WHY: dict[str, str] = {
+    "tutelage/dynamics/chebyshev.py:227: 1 -> 2": "a number that is divided by and then not used",
+    "tutelage/oracle/kernels/shifted.py:87: np.linspace(-_REACH, _REACH, _PANELS + 1) -> "
+    "(np.linspace(_REACH, -_REACH, _PANELS + 1))": "they are sorted right after",
+}
 
 
 class Fault(NamedTuple):

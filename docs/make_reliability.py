@@ -21,7 +21,7 @@ def page() -> str:
     ]
     for title, promises in PROMISES.items():
         parts += [f"## {title}", *map(_promise, promises)]
-    parts += ["## The long suites", *filter(None, (_soak(), _fuzz(), _laws()))]
+    parts += ["## The long suites", *filter(None, (_soak(), _fuzz(), _laws(), _mutants()))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,6 +81,19 @@ def _laws() -> str:
         f"{found['replicas']}\nreplicas each, {found['tests']} tests with a false-alarm rate of "
         f"{found['false_alarm_rate']:g} for all together: {'passed' if found['passed'] else 'failed'}.\n"
         f"{len(seen)} of {len(found['planted_faults'])} planted faults are seen: {'; '.join(seen)}."
+    )
+
+
+def _mutants() -> str:
+    found = _result("mutants")
+    if found is None:
+        return ""
+    verdicts = ", ".join(f"{count} {name}" for name, count in sorted(found["verdicts"].items()))
+    survivors = (f"- `{row['fault']}`: {row['why'] or 'not looked at yet'}" for row in found["survivors"])
+    return (
+        f"**Mutants** (`make mutants`, {found['date']}): small faults in the code, one by one, and the tests of their "
+        f"module;\n{found['tried']} of a fixed sample of {found['sampled']} were tried, {found['minutes']:g} minutes: "
+        f"{verdicts}. Those that survived:\n\n" + "\n".join(survivors)
     )
 
 

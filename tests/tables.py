@@ -10,7 +10,6 @@ import inspect
 import math
 import pkgutil
 import re
-import typing
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from scipy import integrate, special, stats
 
 import tutelage as tt
 from tutelage.dynamics.base import AbstractDynamics
+from tutelage.dynamics.flow import SOLVERS
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.mixture import EmpiricalMixture
 from tutelage.oracle.routing import passing, winning
@@ -199,14 +199,12 @@ class Moves(NamedTuple):
     - `scalars`: changes for which nothing may be compiled. `count`: seeds in a batch.
     - `limit`: what a flow has to be asked for to be the limit of small steps.
     - `alone`: how far a seed by itself may be from one in a batch, relative to the scale of its weights.
-    - `company`: how far it may be if other seeds are in the batch, or if the run is cut into other chunks.
     """
 
     kind: type[AbstractDynamics]
     move: Callable[..., tt.Run]
     scalars: tuple[Changes, ...]
     alone: float
-    company: float = 0.0
     count: int = 3
     limit: Changes = {}
 
@@ -249,13 +247,12 @@ def _optimiser(step: float) -> optax.GradientTransformation:
 
 def solvers() -> set[str]:
     """The solvers that a flow may be given."""
-    return set(typing.get_args(typing.get_type_hints(tt.flow)["solver"]))
+    return set(SOLVERS)
 
 
 _STEPPED = ({"step": 0.04}, {"time": 1.6})
 _TIMED = ({"time": 1.6}, {"rtol": 1e-7})
-# Without a batch axis sums are in another order. A flow then takes other steps, all good to its tolerance of 1e-8. And
-# explicit steps are capped by the largest curvature in a batch, which is measured once per chunk.
+# Without a batch axis sums are in another order. A flow then takes other steps, all good to its tolerance of 1e-8.
 _TRUNCATION = tt.Truncation((1.0, 30.0), (7,))
 DYNAMICS = {
     "descent": Moves(tt.Descent, _descent(), _STEPPED, alone=1e-12),
@@ -264,8 +261,8 @@ DYNAMICS = {
     ),
     "descent on data": Moves(tt.Descent, _descent(data=30), _STEPPED, alone=1e-12, limit={"data": 30}),
     "heavy ball": Moves(tt.HeavyBall, _descent(tt.HeavyBall, momentum=0.5), _STEPPED, alone=1e-12),
-    "flow, auto": Moves(tt.Flow, _flow("auto"), _TIMED, alone=1e-7, company=1e-7),
-    "flow, explicit": Moves(tt.Flow, _flow("explicit"), _TIMED, alone=1e-7, company=1e-7),
+    "flow, auto": Moves(tt.Flow, _flow("auto"), _TIMED, alone=1e-7),
+    "flow, explicit": Moves(tt.Flow, _flow("explicit"), _TIMED, alone=1e-7),
     "flow, stabilised": Moves(tt.Flow, _flow("stabilised"), _TIMED, alone=1e-7),
     "flow, stiff": Moves(tt.Flow, _flow("stiff"), _TIMED, alone=1e-7),
     "sgd": Moves(tt.Sgd, _sgd(), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
