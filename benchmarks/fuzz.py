@@ -32,7 +32,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 import tutelage as tt
-from tutelage import papers, verbs
+from tutelage import papers
 from tutelage._files import CHECKSUM, write_record
 from tutelage.papers.paper import Paper
 from tutelage.present import reproduce
@@ -41,6 +41,7 @@ from tutelage.problem.clusters import antipodal
 from tutelage.store import fetching
 from tutelage.store.store import Store
 from tutelage.study import workers
+from tutelage.trajectory import running
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.running import Training
 
@@ -715,7 +716,7 @@ def nothing_trained() -> Iterator[None]:
     def begun(*_: Any, **__: Any) -> Any:
         raise Begun
 
-    places = [(fetching, "perform", ready), (verbs, "perform", ready), (workers, "compute", begun)]
+    places = [(fetching, "perform", ready), (running, "perform", ready), (workers, "compute", begun)]
     places += [(Paper, "check", begun), (reproduce, "_paper", begun)]
     before = [getattr(owner, name) for owner, name, _ in places]
     for owner, name, stand_in in places:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, t
 
 from tutelage._errors import BadInput
 from tutelage.analysis.scaling import bootstrap, compare, fit
