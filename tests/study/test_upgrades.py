@@ -46,7 +46,8 @@ def test_asking_again_computes_anew_beside_them(name, tmp_path):
         tt.papers.both_layers(steps=40), over={"width": [1]}, measure="final_loss", seeds=2, store=store, processes=1
     )
     assert run.computed and len(store.entries()) == 4
-    assert np.array_equal(swept.final_loss.values[0], run.last("loss").values)
+    # A sweep measures less, and what is measured is compiled together: the last bit may be another.
+    np.testing.assert_allclose(swept.final_loss.values[0], run.last("loss").values, rtol=1e-14)
     after = content(tmp_path / "store")
     assert {path: after[path] for path in before} == before
 
