@@ -8,6 +8,7 @@ from tutelage import papers
 from tutelage._plain import number, plain
 from tutelage.papers.paper import Paper
 from tutelage.present.settings_table import parameters
+from tutelage.present.terminal import spent
 
 FOLDER = Path(__file__).parent / "papers"
 
@@ -40,6 +41,11 @@ def page(paper: Paper) -> str:
         (cell(c.id), cell(c.where), cell(c.statement) + (" *(new here)*" if c.ours else ""), cell(c.expected.value))
         for c in paper.claims
     ]
+    presets = [
+        (code(name), cell(", ".join(f"{key}={plain(value)}" for key, value in values.items())), spent(paper.takes.get(name)))
+        for name, values in paper.presets.items()
+    ]
+    note = "`tutelage run` takes `short` if nothing is set.\n" if "short" in paper.presets else ""
     return f"""# {paper.name}: settings, figures and claims
 
 <!-- Made by docs/make_papers.py (`make pages`); do not edit. -->
@@ -51,6 +57,12 @@ def page(paper: Paper) -> str:
 Set with `--set name=value` on the command line, or `papers.get("{paper.name}").configure({{...}})` in Python.
 
 {table(("name", "kind", "default", "bounds", "what it is"), settings)}
+
+## Presets
+
+Chosen with `--preset name`; what they do not name is the default. Times are of eight seeds on two cores, without compilation.
+{note}
+{table(("name", "settings", "takes"), presets)}
 
 ## Figures
 

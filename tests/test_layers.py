@@ -14,6 +14,7 @@ ORDER = (
     *("_version", "_types", "_revisions", "_errors", "_checks", "_limits", "_plain", "_values", "_config"),
     *(
         "_progress",
+        "_compiling",
         "_interrupt",
         "_identity",
         "_files",

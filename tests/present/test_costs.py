@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from tutelage.analysis.claims import Claim
 from tutelage.papers import paper as paper_module
 from tutelage.papers.paper import Figure
+from tutelage.present import progress as progress_module
 from tutelage.present import reproduce as reproduce_module
 from tutelage.present.costs import Costs
 from tutelage.present.reproduce import reproduce
@@ -30,7 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (reproduce_module, paper_module):
+    for module in (reproduce_module, paper_module, progress_module):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -42,7 +44,7 @@ class Told:
         self.expected, self.heard = [], {}
 
     def expect(self, *, part, whole):
-        self.expected = [part, whole]
+        self.expected = [part, whole and round(whole, 6)]  # a difference of two times
 
     def __call__(self, label, done, total):
         self.heard[label] = self.expected
@@ -75,6 +77,22 @@ def test_nothing_is_told_before_it_was_measured_and_then_what_was(slow, tmp_path
         "tiny/figure fig1/quick": SECONDS,
         "tiny/all of 10 seeds/quick": SECONDS,
     }
+
+
+def test_what_is_compiled_is_no_cost(slow, registered, clock, tmp_path, cost_file, monkeypatch):
+    """The first time a figure compiles for a while, within what it takes."""
+    compiling = SimpleNamespace(listen=lambda: None, here=0.0, seconds=0.0)
+    for module in (reproduce_module, progress_module):
+        monkeypatch.setattr(module, "COMPILING", compiling)
+    (figure,) = slow.figures
+
+    def compute(settings, size):
+        compiling.here, compiling.seconds = compiling.here + 30.0, compiling.seconds + 30.0
+        return figure.compute(settings, size)
+
+    registered(dataclasses.replace(slow, figures=(dataclasses.replace(figure, compute=compute),)))
+    reproduced(tmp_path, "tiny")
+    assert set(json.loads(cost_file.read_text()).values()) == {SECONDS - 30.0}
 
 
 def test_another_size_is_another_cost(slow, tmp_path):

@@ -37,6 +37,7 @@ from .spherical import SphericalStep as SphericalStep
 from .spherical import on_segments as on_segments
 from .staging import stacked as stacked
 from .staging import staged as staged
+from .staging import unstacked as unstacked
 from .streams import Samples as Samples
 from .streams import Stream as Stream
 from .streams import stream as stream

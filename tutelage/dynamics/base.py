@@ -185,6 +185,11 @@ class AbstractDynamics(abc.ABC):
     most: ClassVar[int] = 2**62
     """The most steps of a seed unless asked otherwise: no limit where the number of updates is one."""
 
+    @property
+    def counted(self) -> bool:
+        """Whether its clock counts updates, which all cost the same; the steps of a flow are long or short."""
+        return self.most == AbstractDynamics.most
+
     @abc.abstractmethod
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         """The step, its oracle and the starting weights of all seeds.

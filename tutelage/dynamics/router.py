@@ -24,6 +24,7 @@ from tutelage.dynamics.base import AbstractDynamics, DrivenStep, Moment, Prepare
 from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import COPIES, NUMBER, SEED
+from tutelage.dynamics.staging import stacked, unstacked
 from tutelage.dynamics.streams import Samples, Stream, stream, total
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
@@ -301,9 +302,13 @@ class RouterSteps(AbstractDynamics):
         weights = RoutedExperts(
             jnp.asarray(experts.first, float),
             experts.units,
-            jnp.zeros((*shape, problem.inputs.dim)),
-            jnp.zeros((shape[0], problem.inputs.count, shape[1])),
-            jnp.zeros(shape[0]),
+            *jax.device_put(
+                (
+                    np.zeros((*shape, problem.inputs.dim)),
+                    np.zeros((shape[0], problem.inputs.count, shape[1])),
+                    np.zeros(shape[0]),
+                )
+            ),
         )
         keys = np.stack([stream(problem, seed, self.phase).key for seed in seeds])
         step = RouterStep(problem, way, self.precision)
@@ -329,19 +334,17 @@ class RouterStep(DrivenStep):
 
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
         done = []
-        for n in range(len(moments.clock)):
-            moment = jax.tree.map(lambda leaf, n=n: leaf[n], moments)
+        for moment in unstacked(moments, len(moments.clock)):
             while float(moment.clock) < stop:
                 moment = self._after(moment)
             done.append(moment)
-        together: Moment = jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
-        return together
+        return stacked(done)
 
     def _after(self, moment: Moment) -> Moment:
         """One step further."""
-        weights, samples = moment.weights, self.way.samples
-        data, at = Stream(self.problem, moment.carry, self.precision), moment.clock.astype(int) * samples
+        weights, samples, done = moment.weights, int(self.way.samples), int(moment.clock)
+        data, at = Stream(self.problem, moment.carry, self.precision), jax.device_put(done * samples)
         theta, counts, entropy = _climb(self.way, data, weights.units, weights.first, weights.theta, at)
-        moved = RoutedExperts(weights.first, weights.units, theta, counts, entropy / samples)
-        clock = moment.clock + 1
-        return Moment(moved, clock, clock, moment.carry)
+        # Numbers of the host, which compile nothing.
+        mean, clock = jax.device_put((float(entropy) / samples, done + 1.0))
+        return Moment(RoutedExperts(weights.first, weights.units, theta, counts, mean), clock, clock, moment.carry)

@@ -29,7 +29,7 @@ from tutelage.dynamics.blocks import BLOCK, Block, Rule, together
 from tutelage.dynamics.random import MAX_STEPS
 from tutelage.dynamics.record import Record, few
 from tutelage.dynamics.room import COPIES, NUMBER, SEED
-from tutelage.dynamics.staging import stacked
+from tutelage.dynamics.staging import stacked, unstacked
 from tutelage.dynamics.streams import Samples, Stream, stream
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
@@ -245,14 +245,15 @@ class Spherical(AbstractDynamics):
         if problem.student is None:
             raise BadInput("spherical: the problem has no student; say which experts learn it, with taught_to(...).")
         units, first = problem.student.draw(weights_of(seed, _WEIGHTS), problem.inputs.dim)
-        return ExpertWeights(jnp.asarray(first), units)
+        return ExpertWeights(jax.device_put(first), units)
 
     def _rows(self, problem: Clustered, first: Array, seeds: int) -> Float[Array, "seed expert dim"]:
-        rows = jnp.asarray(self.theta, float)
+        rows = np.asarray(self.theta, float)
         wanted = (first.shape[1], problem.inputs.dim)
         if rows.shape[-2:] != wanted or rows.ndim > 3:
             raise BadInput(f"spherical: theta has shape {rows.shape}, but (experts, dim) = {wanted} was expected.")
-        return jnp.broadcast_to(rows, (seeds, *wanted))
+        every: Array = jax.device_put(np.broadcast_to(rows, (seeds, *wanted)))
+        return every
 
     def stops(self, record: Record) -> NDArray[np.float64]:
         at = RECORDS if record.at is None else record.at
@@ -295,9 +296,7 @@ class SphericalStep(DrivenStep):
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
         """On to the record, or for a chunk of segments."""
         count = len(moments.clock)
-        kept = jax.tree.map(np.asarray, moments)  # cut by NumPy, which costs a tenth of what JAX takes
-        each = [jax.tree.map(lambda leaf, n=n: jnp.asarray(leaf[n]), kept) for n in range(count)]
-        learners = [self.learner(moment) for moment in each]
+        learners = [self.learner(moment) for moment in unstacked(moments, count)]
         begin = int(moments.clock[0])
         # Fewer segments between two chances to stop if experts are large.
         chunk = max(1, CHUNK * LARGE // max(LARGE, learners[0].first[0].size))
@@ -309,8 +308,7 @@ class SphericalStep(DrivenStep):
         else:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 moved = list(pool.map(lambda learner: self._in_lockstep(learner, starts), learners))
-        clock = jnp.full(count, float(stop))
-        return self._moved(moments, jnp.stack(moved), clock)
+        return self._moved(moments, stacked(moved), jax.device_put(np.full(count, float(stop))))
 
     def _in_lockstep(self, learner: "Learner", starts: range) -> First:
         first = learner.first

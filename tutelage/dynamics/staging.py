@@ -77,6 +77,12 @@ def stacked(trees: list[Tree]) -> Tree:
     return together
 
 
+def unstacked(tree: Tree, count: int) -> list[Tree]:
+    """One tree for each seed, cut by NumPy: JAX would compile a program for every shape, and take ten times as long."""
+    kept = jax.tree.map(np.asarray, tree)
+    return [jax.device_put(jax.tree.map(lambda leaf, n=n: leaf[n], kept)) for n in range(count)]
+
+
 def samples_of(data: Data) -> int:
     """How many samples there are; 0 for the population."""
     if data is None:

@@ -134,6 +134,9 @@ class Paper:
     - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
       costs only what it needs).
     - `measures`: numbers of its runs that a sweep may ask for by name, with their laws; `diagrams`: phase diagrams.
+    - `presets`: settings by name. `short` is what a command runs when nothing is set: the main effect in seconds.
+      `own` names the preset with the paper's own sizes, and `takes` says of presets how many seconds a run of eight
+      seeds takes on two cores, about.
     - `aliases`: other names of settings, such as those of the paper.
 
     Claims, figures, measures and diagrams may be `Deferred`, evidence `deferred`, so that a run imports none of them.
@@ -149,6 +152,8 @@ class Paper:
     claims: Sequence[Claim] = ()
     figures: Sequence[Figure] = ()
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    own: str | None = None
+    takes: dict[str, float] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     diagrams: Sequence[Diagram] = ()
     aliases: dict[str, str] = field(default_factory=dict)

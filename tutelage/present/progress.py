@@ -7,11 +7,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
+from tutelage._compiling import COMPILING, kept
 from tutelage._plain import duration
 
 PATIENCE = 1.0  # seconds before anything is shown
 PAUSE = 5.0  # seconds between lines in a log
 ENOUGH = 0.05  # of the work: what must be done before its pace is believed
+MANY = 10_000  # so many parts are told as a percentage
 
 
 class Reporter(Protocol):
@@ -20,19 +22,24 @@ class Reporter(Protocol):
     def __call__(self, label: str, done: int, total: int) -> None: ...
 
 
+def working() -> float:
+    """A clock that stands still while programs are compiled."""
+    return time.monotonic() - COMPILING.seconds
+
+
 class Pace:
-    """How fast something goes whose parts are alike."""
+    """How fast something goes whose parts are alike. Compilation, which comes once, does not count."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
         self._begun = False
 
     def left(self, done: int, total: int) -> str:
-        """How long it may still take, by the pace since the first part was done: that one is mostly compilation.
+        """How long it may still take, by the pace since the first part was done: that one has everything to load.
 
         Nothing until a twentieth has been done at this pace: one step of a thousand says little of the others.
         """
-        now = time.monotonic()
+        now = working()
         if self._first is None or done < self._first[0]:
             self._first, self._begun = (done, now), False
         before, then = self._first
@@ -52,11 +59,11 @@ class Expected:
 
     def set(self, **seconds: float | None) -> None:
         """`part` and `whole`, from now; None if nobody knows."""
-        now = time.monotonic()
+        now = working()
         self._ends = {name: now + each for name, each in seconds.items() if each is not None}
 
     def __str__(self) -> str:
-        now = time.monotonic()
+        now = working()
         left = {name: end - now for name, end in self._ends.items() if end > now}
         words = {"part": "this part about {} more", "whole": "all about {}"}
         return ", ".join(words[name].format(_rounded(each)) for name, each in left.items())
@@ -84,8 +91,20 @@ class Within:
             self._say(", ".join(filter(None, (label, f"{done / max(total, 1):.0%}", left))))
 
 
+class Left:
+    """As a text: that programs are being compiled or, when none is, how long the rest may take."""
+
+    def __init__(self, text: object = "") -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        if COMPILING.now < PATIENCE:
+            return str(self.text)
+        return "compiling (first time only)" if kept() else "compiling"
+
+
 class Progress:
-    """A `progress(label, done, total)` callback that shows itself.
+    """A `progress(label, done, total)` callback that shows itself, and says when programs are being compiled.
 
     `alike`: whether all parts cost about the same, so that those done say how long the others take. If they do not,
     the time left is what `expect` was told, or nothing.
@@ -105,10 +124,16 @@ class Progress:
         self._task: Any = None
         self._timer: threading.Timer | None = None
         self._began = self._said = time.monotonic()
-        self._pace, self._expected = Pace(), Expected()
+        self._paces: dict[str, Pace] = {}
+        self._expected = Expected()
+        self._last: tuple[str, int, int, object] = (title, 0, 0, Left())
+        self._lock, self._ended = threading.Lock(), threading.Event()
 
     def __enter__(self) -> "Progress":
-        if not self.quiet and sys.stderr.isatty():
+        if self.quiet:
+            return self
+        COMPILING.listen()
+        if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
@@ -119,15 +144,20 @@ class Progress:
             self._timer = threading.Timer(PATIENCE, self._bar.start)
             self._timer.daemon = True
             self._timer.start()
+        else:
+            # Nobody calls while a program is compiled.
+            threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __call__(self, label: str, done: int, total: int) -> None:
-        # What is expected is a text that changes with time: the bar reads it whenever it is drawn.
-        left = self._pace.left(done, total) if self.alike else self._expected
+        # Every part has its own pace. The text changes with time: the bar reads it whenever it is drawn.
+        pace = self._paces.setdefault(label, Pace())
+        left = Left(pace.left(done, total) if self.alike else self._expected)
         if self._bar is not None:
             self._bar.update(self._task, description=label, completed=done, total=total or None, left=left)
         elif not self.quiet:
-            self._say(label, done, total, str(left))
+            self._last = (label, done, total, left)
+            self._say()
 
     def expect(self, *, part: float | None, whole: float | None) -> None:
         """How many seconds the part that begins now, and all that is left, should take; None if nobody knows."""
@@ -140,16 +170,27 @@ class Progress:
         elif not self.quiet:
             print(f"tutelage: {line}", file=sys.stderr, flush=True)
 
-    def _say(self, label: str, done: int, total: int, left: str) -> None:
+    def _watch(self) -> None:
+        while not self._ended.wait(PATIENCE):
+            if COMPILING.now >= PATIENCE:
+                self._say()
+
+    def _say(self) -> None:
+        """A line in a log, now and then."""
         now = time.monotonic()
-        if now - self._began > PATIENCE and now - self._said > PAUSE:
+        with self._lock:
+            if now - self._began <= PATIENCE or now - self._said <= PAUSE:
+                return
             self._said = now
-            spent = ", ".join(filter(None, (f"{done}/{total}", duration(round(now - self._began)), left)))
-            print(f"tutelage: {label} ({spent})", file=sys.stderr, flush=True)
+        label, done, total, left = self._last
+        far = f"{done}/{total}" if total < MANY else f"{done / total:.0%}"
+        spent = ", ".join(filter(None, (far if total else "", duration(round(now - self._began)), str(left))))
+        print(f"tutelage: {label} ({spent})", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()

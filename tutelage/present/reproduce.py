@@ -14,6 +14,7 @@ import xarray as xr
 
 from tutelage import papers
 from tutelage._checks import one_of, path, several, whole
+from tutelage._compiling import COMPILING
 from tutelage._errors import BadInput
 from tutelage._files import check_folder, deliver
 from tutelage._interrupt import Interrupted, stop_asked
@@ -24,7 +25,7 @@ from tutelage.papers.paper import Figure, Paper, Settings, Size
 from tutelage.present import figures, report
 from tutelage.present.checks import guarded
 from tutelage.present.costs import Costs
-from tutelage.present.progress import Reporter, Within
+from tutelage.present.progress import Reporter, Within, working
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
 from tutelage.store.store import Store
@@ -75,15 +76,16 @@ def reproduce(
     for each in (folder, place.root):
         check_folder(each)
     folder.mkdir(parents=True, exist_ok=True)
+    COMPILING.listen()  # what is compiled is no part of what a part costs
     costs = Costs.of_this_machine()
     before = [costs.of(paper.name, _whole(chosen, seeds, certify), size) for paper, chosen in wanted]
     results = []
     with listening(Within(getattr(progress, "tell", None))), place.in_use():
         for number, (paper, chosen) in enumerate(wanted):
-            steps = _Steps(paper, size, costs, before[number:], progress)
+            steps, began = _Steps(paper, size, costs, before[number:], progress), working()
             results.append(_paper(paper, chosen, size, folder, seeds, certify, steps))
             if not results[-1].crashes:
-                costs.note(results[-1].seconds, paper.name, _whole(chosen, seeds, certify), size)
+                costs.note(working() - began, paper.name, _whole(chosen, seeds, certify), size)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
     about = dumps({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}) + "\n"
     deliver(folder / "claims.json", lambda part: part.write_text(about, encoding="utf-8"))
@@ -124,7 +126,7 @@ class _Steps:
         self.paper, self.size, self.costs, self.progress = paper, size, costs, progress
         self.total = self.done = 0
         known = [seconds for seconds in before if seconds is not None]
-        self._end = time.monotonic() + sum(known) if len(known) == len(before) else None
+        self._end = working() + sum(known) if len(known) == len(before) else None
         self._lock = threading.Lock()
 
     def start(self, label: str, part: str) -> None:
@@ -132,7 +134,7 @@ class _Steps:
             raise Interrupted(f"stopped before {label}")
         with self._lock:
             if expect := getattr(self.progress, "expect", None):
-                whole = None if self._end is None else self._end - time.monotonic()
+                whole = None if self._end is None else self._end - working()
                 expect(part=self.costs.of(self.paper.name, part, self.size), whole=whole)
             if self.progress:
                 self.progress(f"{self.paper.name}: {label}", self.done, self.total)
@@ -160,12 +162,12 @@ def _paper(
     steps.total = len(drawing) + (len(paper.claims) if chosen is None else 0) + int(certify)
 
     def make(figure: Figure) -> DrawnFigure | None:
-        part = f"figure {figure.id}"
+        part, compiled = f"figure {figure.id}", COMPILING.here
         steps.start(part, part)
         made = _attempt(part, crashes, lambda: _figure(paper, figure, settings, size, folder))
         assert made is None or isinstance(made, DrawnFigure)
         if made:
-            steps.note(made.seconds, part)
+            steps.note(made.seconds - (COMPILING.here - compiled), part)
         return made
 
     # Two things at a time, the claims beside the figures: compilation, most of a quick run, uses one core only.
@@ -230,14 +232,19 @@ def _claims(paper: Paper, settings: Settings, size: Size, seeds: int, crashes: l
     def part(id: str) -> str:
         return f"claim {id} of {seeds} seeds"
 
+    compiled: dict[str, float] = {}  # in seconds, before each claim
+
     def told(label: str, done: int, total: int) -> None:
+        compiled[label] = COMPILING.here
         steps.start(f"claim {label}", part(label))
 
     safe = guarded(paper, crashes)
     checked = _attempt("claims", crashes, lambda: safe.check(settings, size=size, seeds=seeds, progress=told))
     table: Table = Table() if checked is None else checked
     crashed = {crash.what for crash in crashes}
+    ends = dict(zip(compiled, [*compiled.values(), COMPILING.here][1:], strict=True))
     for row in table.rows:
-        if f"claim {row.claim.id}" not in crashed:
-            steps.note(row.seconds, part(row.claim.id))
+        id = row.claim.id
+        if f"claim {id}" not in crashed:
+            steps.note(row.seconds - (ends[id] - compiled[id]), part(id))
     return table

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from tutelage._plain import number, plain
+from tutelage._plain import duration, number, plain
 from tutelage.papers.cards import Card
 from tutelage.present.reproduction import Crash, counts, tally
 from tutelage.present.settings_table import parameters
@@ -53,10 +53,10 @@ def paper(console: Console, known: "Paper") -> None:
     grid(console, "Settings (--set name=value)", ("setting", "kind", "default", "bounds", "what it is"), rows)
     if known.presets:
         chosen = [
-            (f"[bold]{name}[/]", ", ".join(f"{k}={v}" for k, v in values.items()))
+            (f"[bold]{name}[/]", escape(", ".join(f"{k}={v}" for k, v in values.items())), spent(known.takes.get(name)))
             for name, values in known.presets.items()
         ]
-        grid(console, "Presets (--preset name)", ("preset", "settings"), chosen)
+        grid(console, "Presets (--preset name)", ("preset", "settings", "takes"), chosen)
     console.print(f"Dynamics (--dynamics name): {', '.join(known.dynamics)}.\n")
     drawn = [(f"[bold]{f.id}[/]", escape(f.title), "new here" if f.ours else "") for f in known.figures]
     grid(console, "Figures", ("figure", "title", ""), drawn)
@@ -66,6 +66,19 @@ def paper(console: Console, known: "Paper") -> None:
     grid(console, f"Phase diagrams (tutelage diagram {known.name} name)", ("diagram", "title"), mapped)
     stated = [(f"[bold]{c.id}[/]", escape(c.where), escape(c.statement)) for c in known.claims]
     grid(console, "Claims", ("claim", "where", "statement"), stated)
+
+
+def spent(seconds: float | None, words: str = "{}") -> str:
+    """How long a run of eight seeds takes on two cores, in words; nothing if nobody has measured it.
+
+    ```python
+    >>> from tutelage.present.terminal import spent
+    >>> spent(90, "it takes {}"), spent(None, "it takes {}")
+    ('it takes about 1 min 30 s', '')
+
+    ```
+    """
+    return "" if seconds is None else words.format(f"about {duration(seconds)}")
 
 
 def claims(console: Console, table: Table, crashes: Sequence[Crash]) -> None:

@@ -3,6 +3,7 @@
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -40,7 +41,12 @@ def moved(shift: Float[Array, "..."], count: int) -> Float[Array, "... count cou
 
     ```
     """
-    shift = jnp.asarray(shift)
+    matrix: Array = _moved(jnp.asarray(shift), count)
+    return matrix
+
+
+@functools.partial(jax.jit, static_argnames="count")
+def _moved(shift: Float[Array, "..."], count: int) -> Float[Array, "... count count"]:
     powers = jnp.stack([shift**j for j in range(count)], axis=-1)
     binomials = along_last(_binomials(count), shift.ndim + 2)
     return powers[..., _degrees(count)] * jnp.asarray(binomials, shift.dtype)

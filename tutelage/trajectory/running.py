@@ -74,6 +74,18 @@ class Running:
             record=self.record,
         )
 
+    def by_work(self, progress: Progress) -> Progress:
+        """Progress in updates, where there are any: records are seldom evenly spaced, and work goes with updates."""
+        end = int(self.loop.stops[-1])
+        if end < 1 or not self.stage.dynamics.counted:
+            return progress
+
+        def told(label: str, done: int, total: int) -> None:
+            clock = int(np.max(np.asarray(self.loop.state.moment.clock)))
+            progress(label, end if done == total else min(clock, end), end)
+
+        return told
+
     @property
     def end(self) -> Start:
         """Where it left its students, beside the teacher."""
@@ -137,8 +149,8 @@ class Training(Kept):
         """Run all stages that are left."""
         staged = isinstance(self.asked.plan, tuple)
         while True:
-            label = self.current.stage.name or self.asked.label
-            self.current.loop.follow(progress, label, checkpoint, self, last=self._last)
+            told = self.current.by_work(progress) if progress else None
+            self.current.loop.follow(told, self._label, checkpoint, self, last=self._last)
             if self._last:
                 return
             self._over()
@@ -146,6 +158,12 @@ class Training(Kept):
                 checkpoint.between(self)
             if stop_asked():
                 raise Interrupted
+
+    @property
+    def _label(self) -> str:
+        """What is in hand, and which part it is."""
+        name = self.current.stage.name or self.asked.label
+        return name if len(self.stages) == 1 else f"{name}, {len(self.done) + 1} of {len(self.stages)}"
 
     @property
     def _last(self) -> bool:

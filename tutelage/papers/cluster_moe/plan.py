@@ -21,6 +21,8 @@ from tutelage.dynamics import (
     RoutedExperts,
     RouterSteps,
     Spherical,
+    stacked,
+    unstacked,
 )
 from tutelage.oracle import AbstractOracle, ClusterOracle, effective_rank
 from tutelage.papers.cluster_moe import stages
@@ -100,7 +102,7 @@ class Hired:
         theta = expected(self.settings, routed) if self.settings.population_router else routed.theta
         learners = [
             stages.hired(self.settings, seed, rows, self._kept(handover, n))
-            for n, (seed, rows) in enumerate(zip(handover.seeds, theta, strict=True))
+            for n, (seed, rows) in enumerate(zip(handover.seeds, np.asarray(theta), strict=True))
         ]
         return handover.changed(start=stages.start(self.settings, learners))
 
@@ -114,7 +116,7 @@ class Hired:
 
 def expected(settings: ClusterMoeSettings, routed: RoutedExperts | ExpertWeights) -> NDArray[np.float64]:
     """Phase II in expectation, for every seed."""
-    each = [jax.tree.map(lambda leaf, n=n: leaf[n], (routed.units, routed.first)) for n in range(len(routed.first))]
+    each = unstacked((routed.units, routed.first), len(routed.first))
     return np.stack([stages.expected(settings, units, first) for units, first in each])
 
 
@@ -148,8 +150,8 @@ class SecondLayer(AbstractDynamics):
         assert start is not None
         experts, count = start.student, problem.inputs.count
         lead = len(seeds)
-        two, parts, one = jnp.zeros((lead, 2)), jnp.zeros((lead, count, 2)), jnp.zeros(lead)
-        rank = jnp.zeros((lead, experts.first.shape[1]))
+        shapes = (lead, 2), (lead, count, 2), (lead,), (lead, experts.first.shape[1])
+        two, parts, one, rank = (jax.device_put(np.zeros(shape)) for shape in shapes)
         parts_of = (experts.first, experts.units, experts.theta)
         weights = ReadExperts(*parts_of, two, two, parts, parts, one, one, one, rank)
         step = SecondLayerStep(self.settings, tuple(seeds))
@@ -173,10 +175,10 @@ class SecondLayerStep(DrivenStep):
         return Moment(weights, jnp.zeros(()), jnp.zeros(()), ())
 
     def drive(self, oracle: AbstractOracle, moments: Moment, stop: float) -> Moment:
-        each = [jax.tree.map(lambda leaf, n=n: leaf[n], moments.weights) for n in range(len(self.seeds))]
+        each = unstacked(moments.weights, len(self.seeds))
         done = [self._read(seed, weights) for seed, weights in zip(self.seeds, each, strict=True)]
-        clock = jnp.full(len(done), float(stop))
-        return Moment(jax.tree.map(lambda *leaves: jnp.stack(leaves), *done), clock, clock, ())
+        clock = jax.device_put(np.full(len(done), float(stop)))
+        return Moment(stacked(done), clock, clock, ())
 
     def _read(self, seed: int, weights: ReadExperts) -> ReadExperts:
         router = None if weights.theta is None else stages.final_router(self.settings)
@@ -186,5 +188,5 @@ class SecondLayerStep(DrivenStep):
         names = ("absolute", "squared", "absolute_by_cluster", "squared_by_cluster", "zero", "idle")
         numbers = [np.asarray(getattr(done.errors, name)) for name in names]
         rest = np.linalg.norm(done.readout.outgoing), effective_rank(learner.first)
-        found = [jnp.asarray(value, float) for value in (*numbers, *rest)]
-        return ReadExperts(weights.first, weights.units, weights.theta, *found)
+        found = [np.asarray(value, float) for value in (*numbers, *rest)]
+        return ReadExperts(weights.first, weights.units, weights.theta, *jax.device_put(found))

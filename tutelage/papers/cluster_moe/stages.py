@@ -6,6 +6,7 @@ Streams and draws are numbered by what they are for, so that every part can be m
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -39,7 +40,7 @@ def final_router(settings: ClusterMoeSettings) -> Router:
 def explorers(settings: ClusterMoeSettings, seed: int) -> Learner:
     """Phase I: every sample goes to one expert, drawn among all, because all scores are zero."""
     units, first = settings.law(explore=True).draw(weights_of(seed, _EXPLORERS), settings.dim)
-    theta = jnp.zeros((settings.experts, settings.dim))
+    theta = jax.device_put(np.zeros((settings.experts, settings.dim)))
     return Learner(data(settings, seed, EXPLORE), units, _cast(settings, first), theta, Top1())
 
 
@@ -63,7 +64,8 @@ def hired(settings: ClusterMoeSettings, seed: int, theta: ArrayLike, kept: Learn
     first = _cast(settings, drawn)
     if kept is not None:
         units, first = kept.units, kept.first
-    return Learner(data(settings, seed, EXPERTS), units, first, jnp.asarray(theta), final_router(settings))
+    rows = jax.device_put(np.asarray(theta))
+    return Learner(data(settings, seed, EXPERTS), units, first, rows, final_router(settings))
 
 
 def vanilla(settings: ClusterMoeSettings, seed: int) -> Learner:
@@ -97,10 +99,10 @@ def readers(settings: ClusterMoeSettings, seed: int, learner: Learner) -> tuple[
     shape = learner.first.shape[:2]
     signs = draw.choice([-1.0, 1.0], shape) if settings.flip else np.ones(shape)
     bias = draw.uniform(-1, 1, shape) * settings.ridge_bias
-    units = eqx.tree_at(lambda each: each.bias, learner.units, jnp.asarray(bias))
+    units = eqx.tree_at(lambda each: each.bias, learner.units, jax.device_put(bias))
     if settings.ridge_activation is not None:
         units = Units(units.outgoing, units.bias, kind=activation(settings.ridge_activation))
-    return units, jnp.asarray(signs)[..., None] * jnp.asarray(learner.first, float)
+    return units, jax.device_put(signs[..., None] * np.asarray(learner.first, float))
 
 
 def reread(settings: ClusterMoeSettings, seed: int, units: Units, first: Array, theta: Array | None) -> Read:
@@ -117,7 +119,7 @@ def reread(settings: ClusterMoeSettings, seed: int, units: Units, first: Array, 
 def start(settings: ClusterMoeSettings, learners: list[Learner]) -> Start:
     """From where learners, one for each seed, are trained."""
     weights = [ExpertWeights(each.first, each.units, each.theta) for each in learners]
-    return Start(jnp.asarray(settings.problem().frame), stacked(weights))
+    return Start(jax.device_put(settings.problem().frame), stacked(weights))
 
 
 def trained(
@@ -136,4 +138,4 @@ def trained(
 
 
 def _cast(settings: ClusterMoeSettings, first: ArrayLike) -> Array:
-    return jnp.asarray(first, settings.precision)
+    return jax.device_put(np.asarray(first, settings.precision))

@@ -22,8 +22,10 @@ from tutelage.present.cli.options import (
     StoreFolder,
     configured,
     console,
+    length,
     named,
     print_json,
+    shortened,
     stoppable,
     tell,
     writable,
@@ -140,7 +142,8 @@ def run(
 ) -> None:
     """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
 
-    Ctrl-C stops it and keeps what was done; the same command goes on from there.
+    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the paper's
+    own sizes among them, and how long they take. Ctrl-C stops it and keeps what was done; the same command goes on from there.
 
     \b
     Example:
@@ -152,9 +155,12 @@ def run(
     from tutelage.store.store import Store
     from tutelage.study.checking import claims_of
 
+    preset = preset if claims else shortened(paper, sets, preset)  # claims are about the paper's own sizes
     chosen, settings = configured(paper, sets, preset)
     writable(out, figure)
     with Progress(quiet=quiet, title=f"running {chosen.name}") as progress, stoppable():
+        if said := length(chosen, preset):
+            progress.tell(said)
         done = chosen.run(
             settings, dynamics=dynamics, seeds=seeds, certify=certify, fresh=fresh, store=Store(folder),
             progress=progress, told=progress.tell,
@@ -314,6 +320,7 @@ def _details(paper: "Paper") -> dict[str, Any]:
     return about | {
         "settings": parameters(paper.settings),
         "presets": paper.presets,
+        "takes": paper.takes,
         "dynamics": list(paper.dynamics),
         "figures": [{"id": f.id, "title": f.title, "ours": f.ours} for f in paper.figures],
         "measures": [{"name": m.name, "kind": m.kind, "long_name": m.long_name} for m in paper.measures],

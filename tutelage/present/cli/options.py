@@ -108,3 +108,24 @@ def configured(name: str, sets: list[str] | None, preset: str | None) -> tuple["
     if preset is not None and preset not in paper.presets:
         raise unknown(f"preset of {name}", preset, paper.presets)
     return paper, paper.configure((paper.presets[preset] if preset else {}) | assignments(sets or ()))
+
+
+SHORT = "short"
+
+
+def shortened(name: str, sets: list[str] | None, preset: str | None) -> str | None:
+    """The preset of a run: the paper's short form if nothing is set."""
+    from tutelage import papers as registry
+
+    return SHORT if preset is None and not sets and SHORT in registry.get(name).presets else preset
+
+
+def length(paper: "Paper", preset: str | None) -> str:
+    """What to say of a preset before it is run: how long it takes, or where the longer form is."""
+    from tutelage.present.terminal import spent
+
+    if preset == SHORT and paper.own:
+        changed = ", ".join(f"{key}={value}" for key, value in paper.presets[SHORT].items())
+        longer = f"--preset {paper.own} has the paper's own sizes{spent(paper.takes.get(paper.own), ' and takes {}')}"
+        return f"the short form of the paper's experiment ({changed}); {longer}."
+    return spent(paper.takes.get(preset or ""), f"--preset {preset} takes {{}}.")
