@@ -17,7 +17,7 @@ class Entry:
     - `call`: what is timed. It returns arrays of the host, so that nothing is still being computed when it ends.
     - `work`: how many updates (or whatever the contest counts) one call does; times are divided by it.
     - `shown`: what it computes, to be compared with the others; what `call` returns, if None.
-    - `needs`: modules without which it is left out. They are imported before a first call is timed.
+    - `needs`: modules without which it is left out. They are imported before the clock of a first call starts.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Contest:
     - `goals`: how many times as fast as whom tutelage is to be, in later calls.
     - `first`: first calls that are measured, each in a process of its own: tutelage is to need at most so many seconds
       more than this entry. None: measured without a goal.
+    - `given`: makes (and keeps) the arrays that the others are given, before the clock of a first call starts.
     - `limit`: what bounds every answer from below. `headline`: whether it is in the short table.
     """
 
@@ -70,6 +71,7 @@ class Contest:
     unit: str = "call"
     goals: Mapping[str, float] = field(default_factory=dict)
     first: Mapping[str, float | None] = field(default_factory=dict)
+    given: Callable[[], Any] | None = None
     limit: Limit | None = None
     headline: bool = False
 

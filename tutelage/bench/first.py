@@ -18,8 +18,8 @@ from tutelage.bench.process import answer, ask
 
 
 def first_call(case: str, contest: str, entry: str, quick: bool) -> dict[str, Any]:
-    """Seconds of the first call, its programs, and the peak of the process's memory; of tutelage also the seconds of
-    the first call of a second process, which finds what the first has compiled."""
+    """Seconds of the first call, its programs, and the peak of the process's memory, before it and after; of tutelage
+    also the seconds of the first call of a second process, which finds what the first has compiled."""
     asked = {"case": case, "contest": contest, "entry": entry, "quick": quick}
     if entry != OURS:  # other tools have no cache unless one asks for it
         return ask(__name__, asked, cache="off")
@@ -28,17 +28,18 @@ def first_call(case: str, contest: str, entry: str, quick: bool) -> dict[str, An
 
 
 def main(case: str, contest: str, entry: str, quick: bool) -> None:
-    contests = {each.name: each for each in get(case).contests(quick)}
-    chosen = contests[contest].entry(entry)
+    held = next(each for each in get(case).contests(quick) if each.name == contest)
+    chosen = held.entry(entry)
     for module in chosen.needs:
         import_module(module)
-    start = time.perf_counter()
+    if held.given is not None and entry != OURS:
+        held.given()
+    before, start = peak(), time.perf_counter()
     with compilations() as compiled:
         chosen.call()
     seconds = time.perf_counter() - start
-    answer(
-        {"seconds": seconds, "programs": compiled.programs, "compiling": compiled.seconds, "memory_mb": round(peak())}
-    )
+    memory = {"memory_mb": peak(), "memory_before_mb": before}
+    answer({"seconds": seconds, "programs": compiled.programs, "compiling": compiled.seconds} | memory)
 
 
 def peak() -> float:

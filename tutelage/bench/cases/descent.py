@@ -99,7 +99,7 @@ def _contest(task: Task, name: str, goal: float, *, first: bool = False, with_to
         entries.append(Entry("PyTorch", partial(torch, task, some), some, partial(torch, task, task.part), TORCH))
     return Contest(
         name, tuple(entries), 1e-6, "overlaps, relative to the largest", unit="update", goals={"plain JAX": goal},
-        first={"plain JAX": 2.0} if first else {}, headline=first,
+        first={"plain JAX": 2.0} if first else {}, headline=first, given=partial(_start, task),
         limit=Limit("angle and sine of 480 pairs", lambda: PAIRS * pair()),
     )  # fmt: skip
 

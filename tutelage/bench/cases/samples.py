@@ -69,6 +69,7 @@ def contests(quick: bool) -> Sequence[Contest]:
         Contest(
             f"d={dim}, m={width}, {samples} examples, {steps} updates", entries, 1e-8, "weights at the end",
             unit="update", goals={"plain JAX": 2.0, "PyTorch": 2.0}, first={"plain JAX": None}, headline=True,
+            given=partial(_data, sizes),
             limit=Limit("two matrix products", partial(products, samples, dim, width)),
         )
     ]  # fmt: skip

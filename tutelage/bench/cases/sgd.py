@@ -109,6 +109,7 @@ def _contest(task: Task, steps: int, *, first: bool) -> Contest:
         f"batch {task.batch}, d={task.dim:g}", tuple(entries), 5.0,
         f"fall of the loss in {task.steps} updates, in standard deviations over {SEEDS} seeds", deviations, "update",
         goals={"plain JAX": 1.0}, first={"plain JAX": None} if first else {}, headline=first,
+        given=partial(_start, task),
         limit=Limit("random numbers", lambda: task.normals * normal("float32")),
     )  # fmt: skip
 
