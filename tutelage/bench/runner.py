@@ -11,10 +11,12 @@ from tutelage._files import check_file, deliver
 from tutelage._plain import dumps
 from tutelage.bench.cases import chosen
 from tutelage.bench.machine import about
-from tutelage.bench.process import ask
+from tutelage.bench.process import Unfinished, ask
 
 RESULTS = Path("benchmarks/results")
-REPEAT, PATIENCE = 7, 6.0
+REPEAT, PATIENCE = 5, 5.0
+LONGEST = 600.0
+"""Seconds of a case, after which it is stopped."""
 
 
 def bench(
@@ -28,8 +30,8 @@ def bench(
     """Measure the cases (all if none is named) and return what was found, as in the file `out`.
 
     - `quick`: sizes of seconds, to see that all works; its figures say nothing about speed.
-    - `repeat`: rounds, 7 (2 if quick). In each, everybody is called once, in turn. A slow one is left out of later
-      rounds when it has taken six seconds, but not before its second.
+    - `repeat`: rounds, 5 (2 if quick). In each, everybody is called once, in turn. A slow one is left out of later
+      rounds when it has taken five seconds, but not before its second.
     - `out`: written after every case, so that little is lost when a bench is stopped.
     """
     names = chosen(cases)
@@ -43,12 +45,22 @@ def bench(
     for name in names:
         asked = {"case": name, "quick": quick, "repeat": rounds, "patience": 0.5 if quick else PATIENCE}
         begun = time.monotonic()
-        found["cases"][name] = ask("tutelage.bench.worker", asked, told=told)
-        found["cases"][name]["seconds"] = time.monotonic() - begun
+        found["cases"][name] = _answer(asked, told) | {"seconds": time.monotonic() - begun}
         found["seconds"] = time.monotonic() - start
         if out is not None:
             deliver(out, lambda path: path.write_text(dumps(found) + "\n", encoding="utf-8"))
     return found
+
+
+def _answer(asked: dict[str, Any], told: Callable[[str], None] | None) -> dict[str, Any]:
+    """What a case found. One that crashed, or takes too long, keeps what it had, and the others go on."""
+    try:
+        return ask("tutelage.bench.worker", asked, told=told, seconds=LONGEST)
+    except Unfinished as error:
+        reason = f"stopped after {LONGEST:g} s, or crashed ({error})"
+        if told:
+            told(f"{asked['case']}: {reason}")
+        return (error.found or {"title": asked["case"], "contests": []}) | {"unfinished": reason}
 
 
 def usual_file() -> Path:

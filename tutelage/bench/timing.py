@@ -19,8 +19,8 @@ class Plan:
     but not before its second."""
 
     quick: bool = False
-    repeat: int = 7
-    patience: float = 6.0
+    repeat: int = 5
+    patience: float = 5.0
 
 
 def checked(contest: Contest) -> dict[str, float]:

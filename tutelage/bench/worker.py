@@ -13,11 +13,14 @@ from tutelage.bench.process import answer, tell
 from tutelage.bench.timing import Disagreement, Plan, checked, interleaved, spread
 
 
-def measured(case: str, plan: Plan) -> dict[str, Any]:
-    """All contests and tables of a case."""
+def measure(case: str, plan: Plan) -> None:
+    """All contests and tables of a case; what there is so far is answered after each."""
     chosen = get(case)
-    contests = [held(case, contest, plan) for contest in chosen.contests(plan.quick)]
-    return {"title": chosen.title, "contests": contests, **chosen.tables(plan.quick)}
+    found: dict[str, Any] = {"title": chosen.title, "contests": []}
+    for contest in chosen.contests(plan.quick):
+        found["contests"].append(held(case, contest, plan))
+        answer(plain(found))
+    answer(plain(found | dict(chosen.tables(plan.quick))))
 
 
 def held(case: str, contest: Contest, plan: Plan) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def _first(case: str, contest: Contest, plan: Plan) -> dict[str, Any]:
 
 def main(case: str, quick: bool, repeat: int, patience: float) -> None:
     configure()  # double precision, for the arrays of all
-    answer(plain(measured(case, Plan(quick, repeat, patience))))
+    measure(case, Plan(quick, repeat, patience))
 
 
 if __name__ == "__main__":

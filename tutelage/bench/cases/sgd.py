@@ -2,7 +2,7 @@
 
 The two are equal in law, not number by number: how far the loss falls in a few updates, by one run of the others, must
 be within five standard deviations of what it is over 32 seeds of tutelage. Tutelage does more updates when it is timed,
-and the others so many that they take about a second; times are for one update.
+and the others so many that they take about half a second; times are for one update.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from tutelage.bench.limits import normal
 from tutelage.bench.relu import OWN, PEER, TORCH, Numbers, problem
 
 TEACHERS, STUDENTS, SEEDS = 4, 20, 32
-NUMBERS = 1e8
-"""Random numbers of a call of the others: about a second."""
+NUMBERS = 5e7
+"""Random numbers of a call of the others: half a second."""
 
 
 class Task(NamedTuple):
@@ -117,7 +117,7 @@ def _contest(task: Task, steps: int, *, first: bool) -> Contest:
 def contests(quick: bool) -> Sequence[Contest]:
     batches, dims = ((1, 64), (10, 100)) if quick else ((1, 8, 512), (10, 100, 1000, 10_000, 100_000))
     return [
-        _contest(Task(dim, batch), 200 if quick else 20_000 if batch < 100 else 4000,
+        _contest(Task(dim, batch), 200 if quick else 10_000 if batch < 100 else 2000,
                  first=dim in (100, 10_000) and batch > 8)
         for batch in batches
         for dim in dims
