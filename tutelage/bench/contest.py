@@ -42,12 +42,21 @@ class Limit:
 
 
 def apart(ours: Any, theirs: Any) -> float:
-    """The largest difference of two arrays, relative to the largest entry of the second; infinite if one has a nan."""
+    """The largest difference of two arrays, relative to the largest entry of the second; infinite if one is not finite.
+
+    ```python
+    >>> from tutelage.bench.contest import apart
+    >>> apart([1.0, 2.0], [1.5, 2.0]), apart([1.0], [float("nan")])
+    (0.25, inf)
+
+    ```
+    """
     one, other = np.asarray(ours, float), np.asarray(theirs, float)
     if one.shape != other.shape:
         raise ValueError(f"results of shapes {one.shape} and {other.shape} cannot be compared")
-    difference = float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
-    return difference if np.isfinite(difference) else float("inf")
+    if not (np.all(np.isfinite(one)) and np.all(np.isfinite(other))):
+        return float("inf")
+    return float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
 
 
 @dataclass(frozen=True)

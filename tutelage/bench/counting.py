@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import jax
 
@@ -24,10 +23,10 @@ def _total() -> Compiled:
     """Of this process, from the first call on. A listener cannot be taken away again: there is one."""
     total = Compiled()
 
-    def heard(event: str, seconds: float, **about: Any) -> None:
+    def heard(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == _EVENT:
             total.programs += 1
-            total.seconds += seconds
+            total.seconds += duration_secs
 
     jax.monitoring.register_event_duration_secs_listener(heard)
     return total

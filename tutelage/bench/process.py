@@ -39,21 +39,21 @@ def ask(
     environment = os.environ | ENVIRONMENT | ({} if cache is None else {"TUTELAGE_CACHE": cache})
     words = [sys.executable, "-m", module, json.dumps(asked)]
     found: dict[str, Any] | None = None
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    clock = threading.Timer(seconds or threading.TIMEOUT_MAX, _end, [process])
-    clock.daemon = True
-    clock.start()
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith(RESULT):
-                found = json.loads(line.removeprefix(RESULT))
-            elif line.startswith(LINE) and told:
-                told(line.removeprefix(LINE).strip())
-        code = process.wait()
-    finally:  # stopped by Ctrl-C, too
-        clock.cancel()
-        _end(process)
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        clock = threading.Timer(seconds or threading.TIMEOUT_MAX, _end, [process])
+        clock.daemon = True
+        clock.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith(RESULT):
+                    found = json.loads(line.removeprefix(RESULT))
+                elif line.startswith(LINE) and told:
+                    told(line.removeprefix(LINE).strip())
+            code = process.wait()
+        finally:  # stopped by Ctrl-C, too
+            clock.cancel()
+            _end(process)
     if code or found is None:
         raise Unfinished(f"{module} ended with code {code}{'' if found else ' and no result'}", found)
     return found

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 import tutelage as tt
 from tutelage.bench.contest import Case, Contest, Entry
 from tutelage.bench.relu import OWN, PEER, TORCH, Numbers, padded
 
-Both = tuple[Numbers, Numbers]
+Both = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Routers and experts."""
 
 
@@ -81,7 +82,7 @@ def torch(task: Task, updates: int) -> Numbers:
     return _cosines(by_torch.mixture_sgd(0, student, teacher, task.step, updates, task.batch)[1], task)
 
 
-def _cosines(experts: Numbers, task: Task) -> Numbers:
+def _cosines(experts: NDArray[np.floating], task: Task) -> Numbers:
     return experts / np.linalg.norm(experts, axis=1, keepdims=True) @ _start(task)[1][1].T
 
 

@@ -49,14 +49,15 @@ def _given(dim: int, width: int, precision: Precision) -> tuple[NDArray[np.float
 def plain(dim: int, width: int, precision: Precision) -> Numbers:
     from tutelage.bench.peers import plain_jax
 
-    given = map(jnp.asarray, _given(dim, width, precision))
-    return np.asarray(plain_jax.on_sphere(*given, STEP))
+    first, out, bias, x, y = map(jnp.asarray, _given(dim, width, precision))
+    return np.asarray(plain_jax.on_sphere(first, out, bias, x, y, STEP))
 
 
 def torch(dim: int, width: int, precision: Precision) -> Numbers:
     from tutelage.bench.peers import by_torch
 
-    return by_torch.on_sphere(*_given(dim, width, precision), STEP)
+    first, out, bias, x, y = _given(dim, width, precision)
+    return by_torch.on_sphere(first, out, bias, x, y, STEP)
 
 
 def contests(quick: bool) -> Sequence[Contest]:

@@ -1,6 +1,7 @@
 """The same with PyTorch and its autograd. Arrays come and go as NumPy's."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,9 @@ def on_samples(first: Rows, x: Rows, y: Rows, step: float, steps: int) -> Rows:
     return np.asarray(w.detach())
 
 
-def mixture(routers: Tensor, experts: Tensor, x: Tensor) -> Tensor:
+def mixture(weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """`sum sigmoid(v.x) He3(u.x)` with unit vectors `v` and `u`."""
+    routers, experts = weights
     gate = torch.sigmoid(x @ torch.nn.functional.normalize(routers, dim=1).T)
     z = x @ torch.nn.functional.normalize(experts, dim=1).T
     return (gate * (z**3 - 3 * z)).sum(1)
@@ -94,7 +96,7 @@ def mixture_sgd(
     target = [tensor(rows) for rows in teacher]
     for _ in range(steps):
         x = torch.randn(batch, weights[0].shape[1], dtype=weights[0].dtype, generator=draw)
-        error = 0.5 * ((mixture(*weights, x) - mixture(*target, x)) ** 2).mean()
+        error = 0.5 * ((mixture(weights, x) - mixture(target, x)) ** 2).mean()
         slopes = torch.autograd.grad(error, weights)
         with torch.no_grad():
             for w, slope in zip(weights, slopes, strict=True):

@@ -73,8 +73,9 @@ def on_samples(first: Rows, x: Array, y: Float[Array, " sample"], step: float, s
     return jax.lax.scan(update, first, length=steps)[0]
 
 
-def mixture(routers: Rows, experts: Rows, x: Array) -> Float[Array, " sample"]:
+def mixture(weights: tuple[Rows, Rows], x: Array) -> Float[Array, " sample"]:
     """`sum sigmoid(v.x) He3(u.x)` with unit vectors `v` and `u`."""
+    routers, experts = weights
     gate = jax.nn.sigmoid(x @ (routers / jnp.linalg.norm(routers, axis=1, keepdims=True)).T)
     z = x @ (experts / jnp.linalg.norm(experts, axis=1, keepdims=True)).T
     return (gate * (z**3 - 3 * z)).sum(1)
@@ -88,8 +89,8 @@ def mixture_sgd(
 
     def update(weights: tuple[Rows, Rows], key: Array) -> tuple[tuple[Rows, Rows], None]:
         x = jax.random.normal(key, (batch, weights[0].shape[1]), weights[0].dtype)
-        y = mixture(*teacher, x)
-        slopes = jax.grad(lambda weights: 0.5 * jnp.mean((mixture(*weights, x) - y) ** 2))(weights)
+        y = mixture(teacher, x)
+        slopes = jax.grad(lambda weights: 0.5 * jnp.mean((mixture(weights, x) - y) ** 2))(weights)
         return jax.tree.map(lambda w, slope: w - step * slope, weights, slopes), None
 
     return jax.lax.scan(update, student, jax.random.split(key, steps))[0]
