@@ -5,7 +5,8 @@
 # make fuzz       ten thousand mistakes: each is refused with a sentence, or works
 # make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
 # make mutants    small faults in the code, one by one, and which tests see them
-# make lint | docs | pages | bench | clean
+# make bench      speed beside other tools: benchmarks/results, docs/speed.md, the README's table
+# make lint | docs | pages | clean
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -57,13 +58,12 @@ pages: $(DEV)
 	$(BIN)/python docs/make_papers.py
 	$(BIN)/python docs/make_api.py
 	$(BIN)/python docs/make_reliability.py
-
-# Run on demand, and not timings.
-DEMAND := soak fuzz laws mutants
+	$(BIN)/python docs/make_speed.py
 
 bench: $(DEV)
 	$(INSTALL) ".[bench]"
-	@for script in $(filter-out $(DEMAND:%=benchmarks/%.py),$(wildcard benchmarks/[a-z]*.py)); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/tutelage bench
+	$(BIN)/python docs/make_speed.py
 
 soak: $(DEV)
 	$(BIN)/python benchmarks/soak.py --kills 200

@@ -1,6 +1,7 @@
 """For all tests, doctests included: annotations are checked, arrays are not promoted in silence, and compiled programs
 are let go before they use up the process's memory maps."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -17,6 +18,8 @@ CHECKED = (
 jaxtyping.install_import_hook([f"tutelage.{name}" for name in CHECKED], "typechecking.check")
 
 ROOT = Path(__file__).parent
+collect_ignore_glob = [] if find_spec("torch") else ["tutelage/bench/peers/by_torch*.py"]
+"""What is compared with, where it is installed."""
 CAREFUL = ("problem", "oracle", "trajectory", *(f"dynamics/test_{name}" for name in ("blocks", "router", "streams")))
 """Folders and tests whose arrays are not silently made alike. Elsewhere in the package some still are; add one when
 it is ready."""

@@ -1,16 +1,14 @@
 """Shared by the benchmarks: one thread each, interleaved timings, and a results file with date, machine and command."""
 
-import contextlib
-import datetime
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tutelage.bench.machine import about  # which loads nothing that has threads
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -34,25 +32,9 @@ def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 5) -> dict[str
     return best
 
 
-def _commit() -> str | None:
-    """Of the code that was measured; None outside a repository."""
-    words = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=10"]
-    with contextlib.suppress(OSError):
-        return subprocess.run(words, capture_output=True, text=True).stdout.strip() or None
-    return None
-
-
 def write(name: str, result: dict[str, Any]) -> None:
     """Print the result and keep it in `benchmarks/results/<name>.json`."""
-    import jax
-
-    about = {
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/{Path(sys.argv[0]).name}",
-        "commit": _commit(),
-        "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "threads_used": 1},
-        "versions": {"python": platform.python_version(), "jax": jax.__version__},
-    }
+    found = about(f"python benchmarks/{Path(sys.argv[0]).name}") | result
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(about | result, indent=2) + "\n")
+    (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(result, indent=2))

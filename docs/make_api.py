@@ -15,6 +15,7 @@ LAYERS = {
     "store": "What is known already.",
     "papers": "What is claimed.",
     "study": "What many runs say together.",
+    "bench": "How fast it is.",
     "present": "How it is shown.",
 }
 NOTE = "<!-- Made by docs/make_api.py (`make pages`); do not edit. -->"

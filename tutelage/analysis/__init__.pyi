@@ -38,6 +38,7 @@ from .kernels.ridge import KERNELS as KERNELS
 from .kernels.ridge import kernel_ridge as kernel_ridge
 from .landscape import Levels as Levels
 from .landscape import search as search
+from .landscape import spectrum as spectrum
 from .lines import Line as Line
 from .lines import fitted_line as fitted_line
 from .panels import BAND as BAND

@@ -12,12 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage._checks import instance, whole
 from tutelage._errors import BadInput
-from tutelage.analysis.landscape.local import BOTH, Chart, chart, look, slope_changes
+from tutelage.analysis.landscape.local import BOTH, Chart, bend, chart, look, slope_changes
 from tutelage.analysis.landscape.stationary import batch_of_one, member, solve
 from tutelage.analysis.landscape.valleys import Descent, Search
 from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.networks import Weights
+from tutelage.problem.trees import flatten
 
 
 class Kind(enum.StrEnum):
@@ -63,6 +66,44 @@ class Spectrum:
     @property
     def smooth(self) -> bool:
         return bool(np.all(np.isfinite(self.eigenvalues)))
+
+
+def spectrum(
+    oracle: PopulationOracle,
+    weights: Weights,
+    *,
+    dim: int | None = None,
+    tolerance: float = 1e-8,
+    trains: tuple[str, ...] = BOTH,
+) -> Spectrum:
+    """The spectrum of the population loss at any point, in the frame or, with `dim`, in all input dimensions.
+
+    Every direction outside the frame sees the same matrix, with one row for each unit. Its eigenvalues are found once
+    and counted as often as there are such directions. `tolerance` is relative to the largest eigenvalue.
+
+    ```python
+    >>> import jax.numpy as jnp, tutelage as tt
+    >>> from tutelage.analysis.landscape import spectrum
+    >>> there = tt.Weights(first=jnp.array([[1.0], [0.5]]), second=jnp.ones((2, 1)))
+    >>> oracle = tt.PopulationOracle(student="relu", teacher="relu", target=there)
+    >>> spectrum(oracle, there, dim=3, trains=("first",)).eigenvalues.round(6).tolist()
+    [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+
+    ```
+    """
+    instance("spectrum: oracle", oracle, PopulationOracle, "a tt.PopulationOracle")
+    columns = weights.first.shape[1]
+    outside = 0 if dim is None else whole("spectrum: dim", dim, least=columns) - columns
+    if outside:  # one direction stands for all of them
+        weights, target = (Weights(jnp.pad(w.first, ((0, 0), (0, 1))), w.second) for w in (weights, oracle.target))
+        oracle = PopulationOracle(student=oracle.student, teacher=oracle.teacher, target=target)
+    here = chart(oracle, weights, trains)
+    matrix = np.asarray(bend(here))
+    columns_of = jnp.broadcast_to(jnp.arange(weights.first.shape[1]), weights.first.shape)
+    out = np.asarray(flatten(Weights(columns_of, jnp.zeros(weights.second.shape, int)))[here.span()]) == columns
+    own, others = (np.linalg.eigvalsh(matrix[np.ix_(part, part)]) for part in (~out, out))
+    values = np.sort(np.concatenate([own, np.repeat(others, outside)]))
+    return Spectrum(values, tolerance * max(1.0, float(np.max(np.abs(values)))))
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,12 @@ def look(chart: Chart) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array,
 
 
 @eqx.filter_jit
+def bend(chart: Chart) -> Float[Array, "free free"]:
+    """The Hessian alone at the chart's point: a smaller program."""
+    return chart.hessian(chart.vector())
+
+
+@eqx.filter_jit
 def heights(chart: Chart, moves: Float[Array, "moves free"]) -> Float[Array, " moves"]:
     """The loss after each move, less the loss at the point."""
     point = chart.vector()

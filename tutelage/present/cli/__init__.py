@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from tutelage._errors import BadInput
 from tutelage.present.cli import streams
+from tutelage.present.cli.bench import bench
 from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
@@ -278,7 +279,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-for _command in (sweep, diagram, runs, show, export, rm):
+for _command in (sweep, diagram, runs, show, export, rm, bench):
     app.command()(_command)
 
 

@@ -1,0 +1,57 @@
+"""Spurious minima of 20 ReLU students of 20 teachers: many starts, each to a gradient of 1e-12."""
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+
+import tutelage as tt
+from tutelage.bench.contest import Case, Contest, Entry
+from tutelage.bench.relu import OWN, Numbers, problem, starts
+
+STEP, SMALL, MOST = 0.1, 1e-12, 200_000
+
+
+def _problem(units: int) -> tt.Problem:
+    return problem(units, units, units, units**-0.5)
+
+
+@cache
+def _start(units: int, count: int) -> tuple[Numbers, Numbers]:
+    return starts(_problem(units), count)
+
+
+def ours(units: int, count: int, compared: int) -> Numbers:
+    """Overlaps (start, student, teacher) of the first few; nan if a gradient is not small enough."""
+    run = tt.descend(
+        _problem(units),
+        step=STEP,
+        steps=MOST,
+        seeds=count,
+        record=tt.Record(observables=("loss", "gradient_norm", "overlap")),
+        stop=tt.Stop(gradient=SMALL / (2 * units**0.5)),  # times the norm of all weights, which is about sqrt(units)
+    )
+    done = bool((run.last("gradient_norm") <= SMALL).all())
+    found = run.last("overlap").transpose("seed", "student", "teacher").values[:compared]
+    return np.asarray(found) if done else np.full_like(found, np.nan)
+
+
+def numpy(units: int, count: int) -> Numbers:
+    """The same from the first few starts, one after the other."""
+    from tutelage.bench.peers import plain_numpy
+
+    first, teacher = _start(units, count)
+    return np.stack([plain_numpy.settle(each, teacher, STEP, SMALL) for each in first]) @ teacher.T
+
+
+def contests(quick: bool) -> Sequence[Contest]:
+    units, count, some = (4, 6, 2) if quick else (20, 500, 3)
+    entries = (
+        Entry("tutelage", partial(ours, units, count, some), count, needs=OWN),
+        Entry("NumPy", partial(numpy, units, some), some, needs=("tutelage.bench.peers.plain_numpy",)),
+    )
+    name = f"k=m=d={units}, {count} starts to a gradient of 1e-12, in one call"
+    return [Contest(name, entries, 1e-6, "overlaps at the end", unit="start", goals={"NumPy": 30.0}, headline=True)]
+
+
+CASE = Case("Minima of ReLU networks", contests)

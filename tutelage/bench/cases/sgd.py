@@ -1,0 +1,127 @@
+"""Online SGD of 20 ReLU students of 4 teachers in single precision: in law, at any dimension, against whole examples.
+
+The two are equal in law, not number by number: how far the loss falls in a few updates, by one run of the others, must
+be within five standard deviations of what it is over 32 seeds of tutelage. Tutelage does more updates when it is timed,
+and the others so many that they take about half a second; times are for one update.
+"""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+import tutelage as tt
+from tutelage.bench.contest import Case, Contest, Entry, Limit
+from tutelage.bench.limits import normal
+from tutelage.bench.relu import OWN, PEER, TORCH, Numbers, problem
+
+TEACHERS, STUDENTS, SEEDS = 4, 20, 32
+NUMBERS = 5e7
+"""Random numbers of a call of the others: half a second."""
+
+
+class Task(NamedTuple):
+    dim: int
+    batch: int
+
+    @property
+    def problem(self) -> tt.Problem:
+        return problem(TEACHERS, STUDENTS, self.dim, 1 / self.dim**0.5)
+
+    @property
+    def step(self) -> float:
+        """A fifth of the largest stable one: noise grows with the dimension over the batch."""
+        return 0.2 / STUDENTS * self.batch / (self.batch + self.dim)
+
+    @property
+    def steps(self) -> int:
+        """Of the others."""
+        return max(3, min(2000, int(NUMBERS / (self.dim * self.batch))))
+
+    @property
+    def normals(self) -> int:
+        """Random numbers that tutelage needs for an update: inputs in the frame, and a triangle outside of it."""
+        inside = min(self.dim, TEACHERS + STUDENTS)
+        outside = min(STUDENTS, self.batch, self.dim - inside)
+        return self.batch * inside + outside * (outside + 1) // 2
+
+
+def ours(task: Task, steps: int, seed: int = 0) -> float:
+    """How far the loss falls."""
+    run = tt.sgd(
+        task.problem,
+        step=task.step,
+        steps=steps,
+        batch=task.batch,
+        dtype="float32",
+        seeds=[seed],
+        record=tt.Record(2, observables=("loss",)),
+    )
+    return float(run.loss.values[0, 0] - run.last("loss").values[0])
+
+
+@cache
+def _start(task: Task) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    first = np.random.default_rng(7).standard_normal((STUDENTS, task.dim), np.float32) / np.float32(task.dim**0.5)
+    return first, np.eye(TEACHERS, task.dim, dtype=np.float32)
+
+
+def plain(task: Task) -> NDArray[np.floating]:
+    from tutelage.bench.peers import plain_jax
+
+    first, teacher = map(jnp.asarray, _start(task))
+    return np.asarray(plain_jax.sgd(jax.random.key(0), first, teacher, task.step, task.steps, task.batch))
+
+
+def torch(task: Task) -> NDArray[np.floating]:
+    from tutelage.bench.peers import by_torch
+
+    return by_torch.sgd(0, *_start(task), task.step, task.steps, task.batch)
+
+
+def fall(task: Task, weights: Any) -> float:
+    """How far the loss fell from the start to these weights."""
+    first, teacher = _start(task)
+    target = tt.Weights(jnp.asarray(teacher, float), jnp.ones((TEACHERS, 1)))
+    loss = tt.PopulationOracle(student="relu", teacher="relu", target=target).loss
+    before, after = (loss(tt.Weights(jnp.asarray(each, float), jnp.ones((STUDENTS, 1)))) for each in (first, weights))
+    return float(before - after)
+
+
+def deviations(ours: Numbers, theirs: float) -> float:
+    """How far a value is from the mean of ours, in standard deviations of ours."""
+    return float(abs(theirs - np.mean(ours)) / np.std(ours, ddof=1))
+
+
+def _contest(task: Task, steps: int, *, first: bool) -> Contest:
+    several = lambda: np.array([ours(task, task.steps, seed) for seed in range(SEEDS)])  # noqa: E731
+    entries = [
+        Entry("tutelage", partial(ours, task, steps), steps, several, OWN),
+        Entry("plain JAX", partial(plain, task), task.steps, lambda: fall(task, plain(task)), PEER),
+    ]
+    if task.batch > 8 and task.dim < 10**5:
+        entries.append(Entry("PyTorch", partial(torch, task), task.steps, lambda: fall(task, torch(task)), TORCH))
+    return Contest(
+        f"batch {task.batch}, d={task.dim:g}", tuple(entries), 5.0,
+        f"fall of the loss in {task.steps} updates, in standard deviations over {SEEDS} seeds", deviations, "update",
+        goals={"plain JAX": 1.0}, first={"plain JAX": None} if first else {}, headline=first,
+        given=partial(_start, task),
+        limit=Limit("random numbers", lambda: task.normals * normal("float32")),
+    )  # fmt: skip
+
+
+def contests(quick: bool) -> Sequence[Contest]:
+    batches, dims = ((1, 64), (10, 100)) if quick else ((1, 8, 512), (10, 100, 1000, 10_000, 100_000))
+    return [
+        _contest(Task(dim, batch), 200 if quick else 10_000 if batch < 100 else 2000,
+                 first=dim in (100, 10_000) and batch > 8)
+        for batch in batches
+        for dim in dims
+    ]  # fmt: skip
+
+
+CASE = Case("Online SGD, 4 ReLU teachers, 20 ReLU students, float32", contests)
