@@ -12,7 +12,7 @@ REVISIONS = {
     "descent": 1,
     "heavy_ball": 1,
     "flow": 2,
-    "sgd": 1,
+    "sgd": 2,
     "spherical": 1,
     "router": 2,
     "neuron_flow": 1,

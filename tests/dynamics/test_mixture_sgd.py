@@ -141,13 +141,14 @@ def test_a_missing_part_along_the_row_is_seen():
 
 def dynamics(batch, precision="float64"):
     rates = make().student.rates()
-    return OnlineStep(jnp.array(STEP), rates, None, jnp.array(2.0), ("first",), batch, precision=precision)
+    return OnlineStep(jnp.array(STEP), rates, None, jnp.array(2.0), ("first",), batch, 1, precision=precision)
 
 
 def settled(problem):
-    """The oracle and the start in the coordinates of online SGD."""
+    """The oracle and the start in the coordinates of online SGD, with a spare one for each row."""
     start = problem.begin(0)
     taught, learning = settle(problem.inputs.dim, *(np.asarray(each.first) for each in start))
+    taught, learning = (np.pad(rows, ((0, 0), (0, 4))) for rows in (taught, learning))
     weights = [
         tt.Weights(jnp.asarray(a), jnp.asarray(b))
         for a, b in ((taught, start.teacher.second), (learning, start.student.second))
@@ -158,7 +159,7 @@ def settled(problem):
 @eqx.filter_jit
 def updated(online, oracle, weights):
     """The first gradient, in the frame's columns and those beyond, and the vectors after it."""
-    moment = online.seeded(online.begin(oracle, weights), jnp.asarray(key_of(0)))
+    moment = online.supplied(online.seeded(online.begin(oracle, weights), jnp.asarray(key_of(0))))
     return online._gradient(oracle, moment)["first"], online.step(oracle, moment, None)[0].weights.first
 
 
@@ -167,7 +168,7 @@ def test_norms_grow_by_the_square_of_the_update():
     oracle, weights = settled(make())
     for precision, error in (("float64", 1e-13), ("float32", 1e-4)):  # single precision: 1e-7 of terms of up to 1e3
         gradient, after = updated(dynamics(8, precision), oracle, weights)
-        inside = np.sum(gradient[:, :6] * np.asarray(weights.first), axis=1)
+        inside = np.sum(gradient * np.asarray(weights.first), axis=1)
         np.testing.assert_allclose(inside, 0, atol=error * np.abs(gradient).max())
         growth = np.sum(after**2, axis=1) - np.sum(np.asarray(weights.first) ** 2, axis=1)
         np.testing.assert_allclose(growth, STEP**2 * np.sum(gradient**2, axis=1), rtol=10 * error, atol=error)
@@ -205,7 +206,8 @@ def one_update(degree, batch):
     run = tt.sgd(
         problem, step=STEP, steps=1, batch=batch, seeds=COUNT, record=tt.Record([1], observables=("norm_expert",))
     )
-    change = np.asarray(run.final.first - weights.first) @ target.T
+    overlaps = np.asarray(run.final.first) @ np.asarray(run.teacher.first).T
+    change = overlaps - np.asarray(weights.first) @ target.T
     return change, -STEP * np.asarray(oracle.gradient(weights).first) @ target.T
 
 

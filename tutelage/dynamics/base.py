@@ -90,7 +90,21 @@ class AbstractStep(eqx.Module):
         del oracle, moment
         return None
 
+    def spent(self, moment: Moment) -> Bool[Array, ""]:
+        """Whether the supply that `supplied` gave the step is used up; for a step that `draws`."""
+        del moment
+        return jnp.array(False)
+
+    def supplied(self, moment: Moment) -> Moment:
+        """The same moment with all that the next steps draw: made for many of them at once it costs a part of it."""
+        return moment
+
     # What the loop asks on the host, between two calls of compiled code.
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step takes random numbers from a supply in its carry."""
+        return False
 
     @property
     def watches(self) -> bool:

@@ -18,7 +18,7 @@ from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Ahead, Moment, Prepared, Taken
 from tutelage.dynamics.batch import each_seed, one_factorisation
 from tutelage.dynamics.record import Record
-from tutelage.dynamics.room import NUMBER, of_data, of_network
+from tutelage.dynamics.room import NUMBER, columns_of, of_data, of_network
 from tutelage.dynamics.room import weights_of as weights_of_problem
 from tutelage.dynamics.stabilised import Stabilised
 from tutelage.dynamics.staging import Data, given_data, samples_of, staged
@@ -88,9 +88,10 @@ class Flow(AbstractDynamics):
 
     def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
         problem = of_kind(problem, Problem, self.name)
-        room = of_network(problem, seeds, full=self.data is not None) | of_data(problem, seeds, self.data)
+        columns = columns_of(problem, full=self.data is not None)
+        room = of_network(problem, seeds, columns) | of_data(problem, seeds, self.data)
         if self.solver == "stiff":  # the Jacobian, its factors, and what the Hessian is made of
-            weights = weights_of_problem(problem, full=self.data is not None)
+            weights = weights_of_problem(problem, columns)
             room["take solver='stabilised', which needs no Hessian"] = 4 * NUMBER * float(seeds) * weights**2
         return room
 

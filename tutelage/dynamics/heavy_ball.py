@@ -17,7 +17,7 @@ from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.record import Record
-from tutelage.dynamics.room import of_data, of_network
+from tutelage.dynamics.room import columns_of, of_data, of_network
 from tutelage.dynamics.staging import Data, given_data, samples_of, staged
 from tutelage.oracle.base import AbstractOracle
 from tutelage.problem.networks import rates_given
@@ -62,7 +62,8 @@ class HeavyBall(AbstractDynamics):
 
     def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
         problem = of_kind(problem, Problem, self.name)
-        return of_network(problem, seeds, full=self.data is not None) | of_data(problem, seeds, self.data)
+        columns = columns_of(problem, full=self.data is not None)
+        return of_network(problem, seeds, columns) | of_data(problem, seeds, self.data)
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)

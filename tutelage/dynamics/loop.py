@@ -121,10 +121,9 @@ def _step(
     view = context.view(new.weights)
     if (events or crossings) and fixed.limits.gradient is not None:  # they may look at the loss after every step
         strained = strained | context.oracle.strained(new.weights, loss=view.loss)
-    sound = finite(new.weights) & ~stuck
-    good = sound & ~strained
+    good = ~(stuck | strained)
     moment = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
-    reason = jnp.where(sound | strained, state.reason, StopReason.NONFINITE)
+    reason = jnp.where(stuck & ~strained, StopReason.NONFINITE, state.reason)
     steps = state.steps + jnp.where(strained, 0, 1)
     fired, before, after = state.fired, state.before, state.after
     if events:
@@ -142,11 +141,33 @@ def _step(
     return State(moment, steps, reason, state.form, strained, state.made, fired, before, after, crossed)
 
 
+def _sound(before: State, after: State) -> State:
+    """The state after some steps; or before them, at an end, if the weights are not finite any more."""
+    sound = finite(after.moment.weights)
+    # What a step takes along is of no use any more, and may be large.
+    ended = after.moment._replace(weights=before.moment.weights, clock=before.moment.clock, time=before.moment.time)
+    kept = jax.tree.map(lambda a, b: jnp.where(sound, a, b), after.moment, ended)
+    reason = jnp.where(sound, after.reason, StopReason.NONFINITE)
+    return after._replace(moment=kept, steps=jnp.where(sound, after.steps, before.steps), reason=reason)
+
+
+def _supplied(move: AbstractStep, state: State) -> State:
+    """The state with a fresh supply of random numbers, if the old one is used up; else nothing is drawn."""
+    if not move.draws:
+        return state
+    # A loop of one turn at most: of seeds in a batch, a condition would draw always.
+    return jax.lax.while_loop(
+        lambda s: move.spent(s.moment), lambda s: s._replace(moment=move.supplied(s.moment)), state
+    )
+
+
 def _like(mask: Bool[Array, " event"], leaf: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (leaf.ndim - 1))
 
 
-PAUSE = 10_000
+STRIDE = 32
+"""Steps after which one looks whether the weights are still finite: at every step it would cost as much as some do."""
+PAUSE = 320 * STRIDE
 """Steps after which the host is asked whether another step should go on: enough that asking costs nothing."""
 
 
@@ -238,7 +259,13 @@ def advance(
                 limit = fixed.end if free else due[1]
                 return _step(move, fixed, context, limit, s)
 
-            return _arrive(move, context, fixed.limits, *due, jax.lax.while_loop(going, once, state))
+            def stride(s: State) -> State:
+                s, end = _supplied(move, s), (s.steps // STRIDE + 1) * STRIDE
+                on = lambda s: going(s) & (s.steps < end) & ~move.spent(s.moment)  # noqa: E731
+                return _sound(s, jax.lax.while_loop(on, once, s))
+
+            there = jax.lax.while_loop(going, stride, state)
+            return _arrive(move, context, fixed.limits, *due, there)
 
         state, noted = jax.lax.scan(to_stop, state, (jnp.arange(len(stops)), stops))
         form = jnp.where(state.strained, oracle.instead(state.moment.weights), state.form)

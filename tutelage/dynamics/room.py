@@ -32,10 +32,10 @@ RECORDED = 3  # copies of records: as they came, joined, and masked
 CLOSER = 2**28  # bytes that records may take, by a bound, without being counted
 
 
-def weights_of(problem: Problem, *, full: bool = False) -> int:
-    """How many weights a student has, in the frame or in all coordinates."""
+def weights_of(problem: Problem, columns: int) -> int:
+    """How many weights a student has in so many coordinates."""
     student = problem.student
-    return student.rows * columns_of(problem, full=full) + student.width * student.outputs
+    return student.rows * columns + student.width * student.outputs
 
 
 def columns_of(problem: Problem, *, full: bool = False) -> int:
@@ -46,9 +46,9 @@ def columns_of(problem: Problem, *, full: bool = False) -> int:
     return dim if full else min(problem.student.rows + problem.teacher.rows + means, dim)
 
 
-def of_network(problem: Problem, seeds: int, *, full: bool = False) -> Room:
-    """Of a student's weights, and what is made of them in a step."""
-    each = SEED + COPIES * NUMBER * weights_of(problem, full=full)
+def of_network(problem: Problem, seeds: int, columns: int) -> Room:
+    """Of a student's weights in so many coordinates, and what is made of them in a step."""
+    each = SEED + COPIES * NUMBER * weights_of(problem, columns)
     return {f"ask for fewer than {seeds} seeds" if seeds > 1 else "use fewer units or dimensions": seeds * each}
 
 
