@@ -41,6 +41,10 @@ Progress = Callable[[str, int, int], None]
 Host = Any
 """A tree of arrays of NumPy, all with a leading axis of seeds."""
 
+FEW, MANY = 32, 256
+"""Records of a chunk."""
+HELD = 2**26
+"""Bytes that the weights at the records of a chunk may take, if these are many."""
 SLOW = 0.5
 """Seconds of a chunk from which on the next one is kept short."""
 
@@ -104,7 +108,7 @@ class Loop(Kept):
     ):
         record = record or Record()
         self.identity, self.batched, self.step = identity, prepared.batched, prepared.step
-        self.oracle, self.quick = prepared.oracle, prepared.oracle.quick()
+        self.oracle = prepared.oracle
         self.forms = prepared.oracle.forms() if prepared.step.tells_strain else (prepared.oracle,)
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
@@ -117,7 +121,6 @@ class Loop(Kept):
         self.rows: list[dict[str, NDArray[Any]]] = []
         self.slow = True  # until the first chunk has shown otherwise
         self.seeds = len(prepared.keys)
-        self.exacting = np.zeros(self.seeds, bool)  # of which records have needed the oracle in full
         self.lane = 1 if self.step.apart else lane_size(self.start, self.seeds)
         begun = self._in_lanes(
             self._cut(np.arange(self.seeds)),
@@ -132,7 +135,10 @@ class Loop(Kept):
         """How many recording times a chunk has at most; all chunks are padded to that."""
         if isinstance(self.step, DrivenStep):
             return 1
-        return 32 if len(self.stops) <= 1024 else 256
+        if len(self.stops) <= FEW:
+            return FEW
+        held = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.start))
+        return int(np.clip(HELD // held, FEW, MANY))
 
     @property
     def weights(self) -> PyTree:
@@ -187,25 +193,27 @@ class Loop(Kept):
             done = arrive(self.step, self.fixed, self.oracle, self.start, self.state, jnp.asarray(stops[0]))
             self.state, noted = jax.tree.map(np.asarray, done)
             return noted
-        padded = np.pad(stops, (0, self.chunk - len(stops)), mode="edge")
         noted = None
-        while len(going := np.flatnonzero((self.reasons == StopReason.RUNNING) & (self.state.made < len(padded)))):
-            self._take(*self.step.between(self._ahead(padded)))
-            noted = self._pass(going, padded, noted)
+        while len(going := np.flatnonzero((self.reasons == StopReason.RUNNING) & (self.state.made < len(stops)))):
+            self._take(*self.step.between(self._ahead(stops)))
+            noted = self._pass(going, stops, noted)
             self._note_events()
-        return jax.tree.map(lambda leaf: leaf[:, : len(stops)], noted)
+        assert noted is not None
+        return noted
 
     def _pass(self, going: NDArray[np.intp], stops: NDArray[np.float64], noted: Host | None) -> Host:
         """These seeds as far as their forms of the oracle serve them."""
         before = self.state
+        due = jax.device_put((np.pad(stops, (0, self.chunk - len(stops))), len(stops)))
         for form, oracle in enumerate(self.forms):
             lanes = self._cut(going[before.form[going] == form])
             done = self._in_lanes(
                 lanes,
-                lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, jnp.asarray(stops)),
+                lambda oracle, start, state: advance(self.step, self.fixed, oracle, start, state, *due),
                 oracle, self.start, before,
             )  # fmt: skip
             for seeds, (state, seen) in zip(lanes, done, strict=True):
+                seen = jax.tree.map(lambda leaf: leaf[:, : len(stops)], seen)
                 state = state._replace(strained=np.zeros(len(seeds), bool))
                 new = _between(before.made[seeds], state.made, len(stops))
                 self.state = _put(self.state, seeds, state)
@@ -217,13 +225,10 @@ class Loop(Kept):
         """What is recorded of all seeds at the records of a chunk; of one that has not got there, nothing."""
         seen = noted.reached.any(1)
         seen[0] |= not seen.any()
-        row = self._seen_by(self.quick, np.flatnonzero(seen & ~self.exacting), noted, {})
-        lost = self.exacting & seen
-        if row:
-            lost |= (row["_lost"] & noted.reached).any(1)
-        # Most runs never get there, and do not wait for the compiler.
-        row = self._seen_by(self.oracle, np.flatnonzero(lost), noted, row)
-        self.exacting |= lost
+        row = self._seen_by(self.oracle.quick(), np.flatnonzero(seen), noted)
+        lost = row["_lost"] & noted.reached
+        if lost.any():  # most runs never get there, and do not wait for the compiler
+            row = _put(row, *self._carefully(lost, noted))
         del row["_lost"]
         return {**row, "_reached": self._finite(noted.reached, row.pop("_finite")), "_time": noted.time}
 
@@ -235,12 +240,20 @@ class Loop(Kept):
             self.state = self.state._replace(reason=reason)
         return reached & ~broken
 
-    def _seen_by(
-        self, oracle: AbstractOracle, seeds: NDArray[np.intp], noted: Host, row: dict[str, NDArray[Any]]
-    ) -> dict[str, NDArray[Any]]:
-        """The row with the records of some seeds measured by this form of the oracle."""
+    def _carefully(
+        self, lost: NDArray[np.bool_], noted: Host
+    ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        """The records that the quick form has lost, measured by the careful one: their seeds, and which they are."""
+        seeds = np.flatnonzero(lost.any(1))
+        row = self._seen_by(self.oracle.careful(), seeds, noted)
+        return seeds, {name: value[seeds] for name, value in row.items()}, lost[seeds]
+
+    def _seen_by(self, oracle: AbstractOracle, seeds: NDArray[np.intp], noted: Host) -> dict[str, NDArray[Any]]:
+        """The records of some seeds measured by this form of the oracle."""
+        row: dict[str, NDArray[Any]] = {}
         lanes, weights = self._cut(seeds), self._padded(noted.weights)
-        call = lambda oracle, start, weights: note(self.observables, self.fixed, oracle, start, weights)  # noqa: E731
+        count = jax.device_put(noted.reached.shape[1])
+        call = lambda oracle, start, weights: note(self.observables, self.fixed, oracle, start, weights, count)  # noqa: E731
         for lane, part in zip(lanes, self._in_lanes(lanes, call, oracle, self.start, weights), strict=True):
             part = {name: value[:, : noted.reached.shape[1]] for name, value in part.items()}
             row = _put(row or _room(part, self.seeds), lane, part)
@@ -251,7 +264,7 @@ class Loop(Kept):
 
         def pad(leaf: NDArray[Any]) -> NDArray[Any]:
             more = self.chunk - leaf.shape[1]
-            return np.concatenate([leaf, np.repeat(leaf[:, -1:], more, 1)], 1) if more else leaf
+            return np.pad(leaf, ((0, 0), (0, more), *((0, 0) for _ in leaf.shape[2:]))) if more else leaf
 
         return jax.tree.map(pad, weights)
 
@@ -351,7 +364,7 @@ class Loop(Kept):
             "rows": len(self.rows),
             "step": self.step.memo(),
         }
-        return about, {"events": self.event_times, "exacting": self.exacting, **leaves, **rows}
+        return about, {"events": self.event_times, **leaves, **rows}
 
     def adopt(self, about: dict[str, Any], saved: Arrays) -> None:
         """Continue from the arrays of a loop that was built in the same way."""
@@ -361,7 +374,7 @@ class Loop(Kept):
         if [leaf.shape for leaf in loaded] != [leaf.shape for leaf in leaves]:
             raise BadInput("The checkpoint was saved by a different run; ask for that run, or move the file away.")
         self.state = jax.tree.unflatten(structure, loaded)
-        self.event_times, self.exacting, self.position = saved["events"], saved["exacting"], about["position"]
+        self.event_times, self.position = saved["events"], about["position"]
         self.rows = [{} for _ in range(about["rows"])]
         for key in saved:
             if key.startswith("row/"):

@@ -5,7 +5,7 @@ at the records is a program of its own (`note`), which knows nothing of the step
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -212,6 +212,10 @@ def _judged(limits: Limits, view: Snapshot) -> tuple[Bool[Array, ""], Bool[Array
     return lost, done, strained
 
 
+_soon = eqx.filter_jit(compiler_options={"xla_cpu_use_fusion_emitters": False})  # type: ignore[call-overload]
+"""For programs that run now and then: they compile in two thirds of the time, and take a tenth longer."""
+
+
 class Fixed(NamedTuple):
     """What all chunks of a run share: how it is watched, when it ends, and what stands still."""
 
@@ -222,7 +226,7 @@ class Fixed(NamedTuple):
     teacher: PyTree
 
 
-@eqx.filter_jit
+@_soon
 def prepare(
     move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTree, keys: UInt64[Array, " seed"]
 ) -> State:
@@ -234,6 +238,33 @@ def prepare(
     return each_seed(one, oracle, fixed.batched, start, keys)
 
 
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def _each(
+    function: Callable[[S, tuple[Array, PyTree]], tuple[S, T]], state: S, rows: PyTree, count: Int[Array, ""]
+) -> tuple[S, T]:
+    """`jax.lax.scan` of `function(state, (index, row))` over the first `count` rows; for the others there are zeros.
+
+    One program thus serves any number of records, and no more is computed than is asked for.
+    """
+
+    function = jax.jit(function)  # so that it is traced once: for its shapes, and in the loop
+
+    def put(index: Array | int, done: tuple[S, T]) -> tuple[S, T]:
+        index = jnp.asarray(index)
+        state, new = function(done[0], (index, jax.tree.map(lambda leaf: leaf[index], rows)))
+        place = lambda whole, part: jax.lax.dynamic_update_index_in_dim(whole, part, index, 0)  # noqa: E731
+        return state, jax.tree.map(place, done[1], new)
+
+    length, first = len(jax.tree.leaves(rows)[0]), jax.tree.map(lambda leaf: leaf[0], rows)
+    shapes = jax.eval_shape(function, state, (jnp.array(0), first))[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
+    done: tuple[S, T] = jax.lax.fori_loop(0, count, put, (state, empty))
+    return done
+
+
 @eqx.filter_jit
 def advance(
     move: AbstractStep,
@@ -242,8 +273,10 @@ def advance(
     start: PyTree,
     state: State,
     stops: Float[Array, " record"],
+    count: Int[Array, ""],
 ) -> tuple[State, Noted]:
-    """Some seeds, all with one form of the oracle, to each of `stops` in turn, as far as it serves or up to a pause."""
+    """Some seeds, all with one form of the oracle, to each of the first `count` of `stops` in turn, as far as it serves
+    or up to a pause."""
     # A run may have to end at an event, between two records: it must not go past the first of them.
     free = move.passes and not any(event.stop for event in fixed.watched[0])
 
@@ -267,14 +300,14 @@ def advance(
             there = jax.lax.while_loop(going, stride, state)
             return _arrive(move, context, fixed.limits, *due, there)
 
-        state, noted = jax.lax.scan(to_stop, state, (jnp.arange(len(stops)), stops))
+        state, noted = _each(to_stop, state, stops, count)
         form = jnp.where(state.strained, oracle.instead(state.moment.weights), state.form)
         return state._replace(form=form), noted
 
     return each_seed(one, oracle, fixed.batched, start, state)
 
 
-@eqx.filter_jit
+@_soon
 def arrive(
     move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State, stop: Float[Array, ""]
 ) -> tuple[State, Noted]:
@@ -291,16 +324,18 @@ def arrive(
     return each_seed(one, oracle, fixed.batched, start, state)
 
 
-@eqx.filter_jit
+@_soon
 def note(
     observables: Observables,
     fixed: Fixed,
     oracle: AbstractOracle,
     start: PyTree,
     weights: PyTree,
+    count: Int[Array, ""],
 ) -> Row:
-    """What is measured of weights with leading axes (seed, record); and whether this form of the oracle has `_lost` too
-    many digits for it, and whether the loss is `_finite`: weights may be so when it is not."""
+    """What is measured of weights with leading axes (seed, record), at the first `count` records; and whether this form
+    of the oracle has `_lost` too many digits for it, and whether the loss is `_finite`: weights may be so when it is
+    not."""
     scored = fixed.limits.gradient is not None
 
     def one(oracle: AbstractOracle, start: PyTree, weights: PyTree) -> Row:
@@ -313,13 +348,13 @@ def note(
                 "_lost": oracle.lost(weights, view.loss, view.gradient), "_finite": jnp.isfinite(view.loss)
             }  # fmt: skip
 
-        rows: Row = jax.lax.map(row, weights)
+        rows: Row = _each(lambda nothing, due: (nothing, row(due[1])), (), weights, count)[1]
         return rows
 
     return each_seed(one, oracle, fixed.batched, start, weights)
 
 
-@eqx.filter_jit
+@_soon
 def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTree, state: State) -> Moment:
     """The moments at which events happened, by bisection with the steps of the run itself."""
     events = fixed.watched[0]
@@ -342,7 +377,7 @@ def locate(move: AbstractStep, fixed: Fixed, oracle: AbstractOracle, start: PyTr
     return each_seed(one, oracle, fixed.batched, start, state)
 
 
-@eqx.filter_jit
+@_soon
 def crossed_by(
     fixed: Fixed, oracle: AbstractOracle, start: PyTree, moment: Moment, crossed: tuple[Array, ...]
 ) -> tuple[Array, ...]:

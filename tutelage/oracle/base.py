@@ -30,13 +30,17 @@ class AbstractOracle(eqx.Module):
     def hessian(self, weights: PyTree) -> Float[Array, "parameters parameters"]: ...
 
     def forms(self) -> tuple["AbstractOracle", ...]:
-        """The same loss in forms of different cost, the cheapest first; one that is `strained` says which to take
-        `instead`. This oracle itself is right everywhere."""
+        """The same loss in forms of different cost: the cheapest first, then the one with most digits. One that is
+        `strained` says which to take `instead`. This oracle itself is right everywhere."""
         return (self,)
 
     def quick(self) -> "AbstractOracle":
         """The cheapest form: right wherever it is not `strained`."""
         return self.forms()[0]
+
+    def careful(self) -> "AbstractOracle":
+        """The form to ask where the cheapest has lost digits."""
+        return self.forms()[:2][-1]
 
     def strained(
         self, weights: PyTree, *, loss: Float[Array, ""] | None = None, gradient: PyTree | None = None

@@ -190,7 +190,9 @@ class PopulationOracle(AbstractOracle):
 
     def _plain_gradient(self, weights: Weights) -> Weights:
         first, out = weights.first, weights.second
-        pulls = [k.pulls(out, first, rows, s) for k, rows, s in self._partners(weights)]
+        pulls = [
+            k.pulls(out, first, rows, s, own=not place) for place, (k, rows, s) in enumerate(self._partners(weights))
+        ]
         return Weights(*(sum(parts, jnp.zeros(())) for parts in zip(*pulls, strict=True)))
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:

@@ -50,11 +50,18 @@ class ArcKernel(AbstractKernel):
         return jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, full)
 
     def pulls(
-        self, out: Float[Array, "p r"], a: Float[Array, "p n"], b: Float[Array, "q n"], s: Float[Array, "q r"]
+        self,
+        out: Float[Array, "p r"],
+        a: Float[Array, "p n"],
+        b: Float[Array, "q n"],
+        s: Float[Array, "q r"],
+        *,
+        own: bool = False,
     ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
         # An angle from the cosine is off by 1e-16 / sin; but it goes with its own sine, and the two errors leave
         # `sin` times that: a sum is right to rounding of its terms, at half the cost of chords.
-        x, y, c = rows(a), rows(b), out @ s.T
+        y, c = rows(b), out @ s.T
+        x = Rows(y.norm[: len(a)], y.unit[: len(a)]) if own else rows(a)
         arc = rough_angles(x, y)
         along_b, along_a = self._parts(arc, y)
         in_rows = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit

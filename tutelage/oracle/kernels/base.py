@@ -48,9 +48,19 @@ class AbstractKernel(eqx.Module):
         """`sum_j c_ij dK(a_i, b_j) / da_i`, without the tensor of all gradients."""
 
     def pulls(
-        self, out: Float[Array, "p r"], a: Float[Array, "p n"], b: Float[Array, "q n"], s: Float[Array, "q r"]
+        self,
+        out: Float[Array, "p r"],
+        a: Float[Array, "p n"],
+        b: Float[Array, "q n"],
+        s: Float[Array, "q r"],
+        *,
+        own: bool = False,
     ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
-        """`sum_j (out_i.s_j) dK(a_i, b_j)/da_i` and `sum_j K(a_i, b_j) s_j`, to rounding of their largest terms."""
+        """`sum_j (out_i.s_j) dK(a_i, b_j)/da_i` and `sum_j K(a_i, b_j) s_j`, to rounding of their largest terms.
+
+        `own`: the first rows of `b` are those of `a`.
+        """
+        del own
         return self.pull(out @ s.T, a, b), self.value(a, b) @ s
 
     @abc.abstractmethod
