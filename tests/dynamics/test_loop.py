@@ -313,8 +313,8 @@ def near_the_teachers():
 def test_a_run_takes_the_grouped_form_when_the_plain_one_is_strained(tmp_path, monkeypatch):
     monkeypatch.setattr(Loop, "chunk", 4)
     loop = near_the_teachers()
-    forms, careful, asked = [], [], type(loop.oracle).careful
-    monkeypatch.setattr(type(loop.oracle), "careful", lambda self: careful.append(len(forms)) or asked(self))
+    forms, careful, asked = [], [], Loop._carefully
+    monkeypatch.setattr(Loop, "_carefully", lambda *lost: careful.append(len(forms)) or asked(*lost))
     while not loop.over:
         loop.advance()
         forms.append(int(loop.state.form[0]))

@@ -109,7 +109,9 @@ class Loop(Kept):
         record = record or Record()
         self.identity, self.batched, self.step = identity, prepared.batched, prepared.step
         self.oracle = prepared.oracle
-        self.forms = prepared.oracle.forms() if prepared.step.tells_strain else (prepared.oracle,)
+        forms = prepared.oracle.forms()
+        self.forms = forms if prepared.step.tells_strain else (prepared.oracle,)
+        self.quick, self.careful = forms[0], forms[:2][-1]
         self.teacher, self.start, self.stops = prepared.teacher, prepared.start, np.asarray(stops, float)
         self.events, self.crossings = record.events or (), record.crossings or ()
         if not self.step.watches and (self.events or self.crossings):
@@ -225,7 +227,7 @@ class Loop(Kept):
         """What is recorded of all seeds at the records of a chunk; of one that has not got there, nothing."""
         seen = noted.reached.any(1)
         seen[0] |= not seen.any()
-        row = self._seen_by(self.oracle.quick(), np.flatnonzero(seen), noted)
+        row = self._seen_by(self.quick, np.flatnonzero(seen), noted)
         lost = row["_lost"] & noted.reached
         if lost.any():  # most runs never get there, and do not wait for the compiler
             row = _put(row, *self._carefully(lost, noted))
@@ -245,7 +247,7 @@ class Loop(Kept):
     ) -> tuple[NDArray[np.intp], dict[str, NDArray[Any]], NDArray[np.bool_]]:
         """The records that the quick form has lost, measured by the careful one: their seeds, and which they are."""
         seeds = np.flatnonzero(lost.any(1))
-        row = self._seen_by(self.oracle.careful(), seeds, noted)
+        row = self._seen_by(self.careful, seeds, noted)
         return seeds, {name: value[seeds] for name, value in row.items()}, lost[seeds]
 
     def _seen_by(self, oracle: AbstractOracle, seeds: NDArray[np.intp], noted: Host) -> dict[str, NDArray[Any]]:

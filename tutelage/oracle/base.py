@@ -38,10 +38,6 @@ class AbstractOracle(eqx.Module):
         """The cheapest form: right wherever it is not `strained`."""
         return self.forms()[0]
 
-    def careful(self) -> "AbstractOracle":
-        """The form to ask where the cheapest has lost digits."""
-        return self.forms()[:2][-1]
-
     def strained(
         self, weights: PyTree, *, loss: Float[Array, ""] | None = None, gradient: PyTree | None = None
     ) -> Bool[Array, ""]:
