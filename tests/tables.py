@@ -35,9 +35,12 @@ from tutelage.problem.routers import Router
 
 
 def members(base: type) -> set[type]:
-    """All classes of the package that are a `base` and can be made: found by importing every module there is."""
+    """All classes of the package that are a `base` and can be made: found by importing every module there is.
+
+    But for what other tools are timed with, which need not be installed.
+    """
     for module in pkgutil.walk_packages(tt.__path__, "tutelage."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and ".bench.peers." not in module.name:
             importlib.import_module(module.name)
     return {kind for kind in _below(base) if kind.__module__.startswith("tutelage.") and not inspect.isabstract(kind)}
 

@@ -313,14 +313,14 @@ def near_the_teachers():
 def test_a_run_takes_the_grouped_form_when_the_plain_one_is_strained(tmp_path, monkeypatch):
     monkeypatch.setattr(Loop, "chunk", 4)
     loop = near_the_teachers()
-    forms, careful, asked = [], [], Loop._carefully
-    monkeypatch.setattr(Loop, "_carefully", lambda *lost: careful.append(len(forms)) or asked(*lost))
+    forms, times, asked = [], [], Loop._carefully
+    monkeypatch.setattr(Loop, "_carefully", lambda *lost: times.append(len(forms)) or asked(*lost))
     while not loop.over:
         loop.advance()
         forms.append(int(loop.state.form[0]))
         loop.save(tmp_path / f"{len(forms)}.npz")
     # Records need more digits than steps, and sooner.
-    assert forms[0] == 0 and forms[-1] == 1 and careful[0] < forms.index(1)
+    assert forms[0] == 0 and forms[-1] == 1 and times[0] < forms.index(1)
     rows = {name: np.concatenate([row[name][0] for row in loop.rows]) for name in ("loss", "first")}
     careful = jax.vmap(lambda w: loop.oracle.loss(tt.Weights(w, jnp.ones((3, 1)))))(rows["first"])
     # Before the switch the plain loss has at least eleven digits, after it the careful one is recorded.
