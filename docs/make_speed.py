@@ -20,15 +20,16 @@ INTRO = """# Speed
 
 <!-- Made by docs/make_speed.py (`make pages`) from the last file of benchmarks/results; do not edit. -->
 
-A user of this field writes ten lines of JAX or diffrax, so that is what tutelage is measured against: `tutelage bench`, or
-`make bench`, which installs PyTorch and torchdiffeq first. `tutelage bench flow --quick` shows in a minute how it works.
+A user of this field writes ten lines of JAX or diffrax, so that is what tutelage is measured against: `tutelage bench`,
+or `make bench`, which installs PyTorch and torchdiffeq first. `tutelage bench flow --quick` shows in a minute how it
+works.
 
-- **Side by side.** All entries of a contest run on one machine in one process, in turn (A B A B ...), several times; a time is the
-  median, with its quartiles. Everybody has the same precision and all cores. OpenBLAS has one thread for everybody, and PyTorch one
-  where its arrays are tiny: more made them slower.
+- **Side by side.** All entries of a contest run on one machine in one process, in turn (A B A B ...), several times; a
+  time is the median, with its quartiles. Everybody has the same precision and all cores. OpenBLAS has one thread for
+  everybody, and PyTorch one where its arrays are tiny: more made them slower.
 - **Checked first.** Entries are timed only if they computed the same thing, within the tolerance that is stated.
-- **First calls** are those of a new process with an empty compilation cache, imports not counted. *From its cache* is the first call
-  of the next process.
+- **First calls** are those of a new process with an empty compilation cache, imports not counted. *From its cache* is
+  the first call of the next process.
 - **Peers** are written as one writes them, in a few lines, and are [below](#what-it-is-compared-with)."""
 
 NOTHING = "There are no results of a whole bench in this clone. `make bench` measures them."
@@ -73,7 +74,8 @@ def _case(found: dict[str, Any], name: str) -> str:
     ]  # fmt: skip
     if rows:
         units = dict.fromkeys(contest["unit"] for contest in case["contests"])
-        head = ("contest", f"tutelage, one {' or '.join(units)}", "compared with", "takes", "ratio", "goal", "", "limit")
+        ours = f"tutelage, one {' or '.join(units)}"
+        head = ("contest", ours, "compared with", "takes", "ratio", "goal", "", "limit")
         limits = dict.fromkeys(contest["limit"]["name"] for contest in case["contests"] if "limit" in contest)
         parts += [_table(head, rows), _agreement(case)]
         parts += [f"*limit*: the part of tutelage's time that {each} take by themselves, measured." for each in limits]

@@ -25,7 +25,9 @@ PRECISION = {
     "rows": [{"entry": name, "rtol": rtol, "error": rtol / 10} | times(0.1 / rtol**0.1)
              for name in ("tutelage", "diffrax") for rtol in (1e-4, 1e-8)],
 }  # fmt: skip
-GROWTH = {"name": "dimension d", "seconds": {"100": times(0.1), "1000": times(0.1)}, "exponent": 0.0, "expected": [0, 0]}
+GROWTH = {
+    "name": "dimension d", "seconds": {"100": times(0.1), "1000": times(0.1)}, "exponent": 0.0, "expected": [0, 0],
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -191,7 +191,8 @@ def test_all_cases_are_measured_and_kept(answers, tmp_path):
 
 def test_named_cases_once_each_and_quickly(answers):
     found = runner.bench(["sgd", "flow", "sgd"], quick=True, repeat=1)
-    assert [(asked["case"], asked["quick"], asked["repeat"]) for asked in answers] == [("sgd", True, 1), ("flow", True, 1)]
+    asked = [(each["case"], each["quick"], each["repeat"]) for each in answers]
+    assert asked == [("sgd", True, 1), ("flow", True, 1)]
     assert found["command"] == "tutelage bench sgd flow sgd --quick --repeat 1"
 
 
