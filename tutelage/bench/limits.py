@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ def best(call: Callable[[], Any]) -> float:
     return min(seconds)
 
 
+@cache
 def normal(dtype: str) -> float:
     """Seconds for one normal number inside a compiled loop, with the generator of tutelage."""
     shape, turns, key = (24, 512), 400, jnp.asarray(key_of(0))
@@ -38,6 +40,7 @@ def normal(dtype: str) -> float:
     return best(lambda: jax.block_until_ready(loop())) / (shape[0] * shape[1] * turns)
 
 
+@cache
 def pair() -> float:
     """Seconds for one pair of a ReLU gradient: an angle from a cosine, and its sine."""
     count, turns = 4096, 200
