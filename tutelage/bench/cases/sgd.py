@@ -26,8 +26,11 @@ NUMBERS = 5e7
 
 
 class Task(NamedTuple):
+    """`most`: updates of the others."""
+
     dim: int
     batch: int
+    most: int = 2000
 
     @property
     def problem(self) -> tt.Problem:
@@ -41,7 +44,7 @@ class Task(NamedTuple):
     @property
     def steps(self) -> int:
         """Of the others."""
-        return max(3, min(2000, int(NUMBERS / (self.dim * self.batch))))
+        return max(3, min(self.most, int(NUMBERS / (self.dim * self.batch))))
 
     @property
     def compared(self) -> int:
@@ -123,8 +126,9 @@ def _contest(task: Task, steps: int, *, first: bool) -> Contest:
 
 def contests(quick: bool) -> Sequence[Contest]:
     batches, dims = ((1, 64), (10, 100)) if quick else ((1, 8, 512), (10, 100, 1000, 10_000, 100_000))
+    most = 100 if quick else 2000
     return [
-        _contest(Task(dim, batch), 200 if quick else 10_000 if batch < 100 else 2000,
+        _contest(Task(dim, batch, most), 200 if quick else 10_000 if batch < 100 else 2000,
                  first=dim in (100, 10_000) and batch > 8)
         for batch in batches
         for dim in dims
