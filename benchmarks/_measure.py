@@ -1,10 +1,8 @@
-"""Shared by the benchmarks: one thread each, interleaved timings, and a results file with date, machine and command."""
+"""Shared by the benchmarks: one thread each, and a results file with date, machine and command."""
 
 import json
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +12,6 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 5) -> dict[str, float]:
-    """The best time in seconds of each function over `rounds`, taken in turn so that all see the same machine.
-
-    One call of each before the clock starts pays for compilation.
-    """
-    best = dict.fromkeys(runs, float("inf"))
-    for run in runs.values():
-        run()
-    for _ in range(rounds):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def write(name: str, result: dict[str, Any]) -> None:

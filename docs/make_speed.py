@@ -8,6 +8,7 @@ from typing import Any
 from tutelage.analysis import Panel, Sheet, line
 from tutelage.bench import results
 from tutelage.bench.cases import NAMES
+from tutelage.bench.contest import OURS
 
 ROOT = Path(__file__).parent.parent
 PAGE, README = ROOT / "docs" / "speed.md", ROOT / "README.md"
@@ -20,15 +21,16 @@ INTRO = """# Speed
 
 <!-- Made by docs/make_speed.py (`make pages`) from the last file of benchmarks/results; do not edit. -->
 
-A user of this field writes ten lines of JAX or diffrax, so that is what tutelage is measured against: `tutelage bench`, or
-`make bench`, which installs PyTorch and torchdiffeq first. `tutelage bench flow --quick` shows in a minute how it works.
+A user of this field writes ten lines of JAX or diffrax, so that is what tutelage is measured against: `tutelage bench`,
+or `make bench`, which installs PyTorch and torchdiffeq first. `tutelage bench flow --quick` shows in a minute how it
+works.
 
-- **Side by side.** All entries of a contest run on one machine in one process, in turn (A B A B ...), several times; a time is the
-  median, with its quartiles. Everybody has the same precision and all cores. OpenBLAS has one thread for everybody, and PyTorch one
-  where its arrays are tiny: more made them slower.
+- **Side by side.** All entries of a contest run on one machine in one process, in turn (A B A B ...), several times; a
+  time is the median, with its quartiles. Everybody has the same precision and all cores. OpenBLAS has one thread for
+  everybody, and PyTorch one where its arrays are tiny: more made them slower.
 - **Checked first.** Entries are timed only if they computed the same thing, within the tolerance that is stated.
-- **First calls** are those of a new process with an empty compilation cache, imports not counted. *From its cache* is the first call
-  of the next process.
+- **First calls** are those of a new process with an empty compilation cache, imports not counted. *From its cache* is
+  the first call of the next process.
 - **Peers** are written as one writes them, in a few lines, and are [below](#what-it-is-compared-with)."""
 
 NOTHING = "There are no results of a whole bench in this clone. `make bench` measures them."
@@ -51,7 +53,7 @@ def _about(found: dict[str, Any]) -> str:
     lines = [
         f"Measured on {found['date']} in {found['seconds'] / 60:.0f} minutes, commit {found['commit']}, by "
         f"`{found['command']}`, on {machine['cores']} cores ({machine['processor'] or machine['architecture']}), "
-        f"{machine['system']}; {told}.",
+        f"{machine['system']}, with a load of {machine['load']:g} before it; {told}.",
         f"Of {len(goals)} goals for later calls {met} are met.",
         *results.left_out(found),
         *results.troubles(found),
@@ -68,12 +70,13 @@ def _case(found: dict[str, Any], name: str) -> str:
     parts = [f"## {case['title']}", f"`tutelage bench {name}`, {case['seconds']:.0f} s."]
     rows = [
         (row.contest, results.ranged(row.ours), row.peer, results.ranged(row.theirs), f"**{row.ratio:.3g}**",
-         "" if row.goal is None else f"{row.goal:g}", row.verdict, "" if row.share is None else f"{row.share:.0%}")
+         "" if row.goal is None else f"{row.goal:g}", row.verdict, row.share)
         for row in results.rows(found) if row.case == name
     ]  # fmt: skip
     if rows:
         units = dict.fromkeys(contest["unit"] for contest in case["contests"])
-        head = ("contest", f"tutelage, one {' or '.join(units)}", "compared with", "takes", "ratio", "goal", "", "limit")
+        ours = f"tutelage, one {' or '.join(units)}"
+        head = ("contest", ours, "compared with", "takes", "ratio", "goal", "", "limit")
         limits = dict.fromkeys(contest["limit"]["name"] for contest in case["contests"] if "limit" in contest)
         parts += [_table(head, rows), _agreement(case)]
         parts += [f"*limit*: the part of tutelage's time that {each} take by themselves, measured." for each in limits]
@@ -93,15 +96,21 @@ def _precision(case: dict[str, Any]) -> list[str]:
     found = case.get("work_precision")
     if found is None:
         return []
-    apart = f"{found['references_apart']:.1g}"
+    apart, rows = f"{found['references_apart']:.1g}", found["rows"]
+    pairs = list(zip(*([row for row in rows if row["entry"] == name] for name in (OURS, "diffrax Tsit5")), strict=True))
+    within = sum(ours["error"] <= theirs["error"] for ours, theirs in pairs)
     return [
         f"### Error against seconds\n\nThe largest error of an overlap at any of {found['records']} records, at "
         f"d = {found['dim']} to time {found['until']:g}, against SciPy's DOP853 with a tolerance of 1e-12 (from which "
-        f"diffrax at that tolerance is {apart} away).",
+        f"diffrax at that tolerance is {apart} away). The goal is an error no larger than diffrax's at equal `rtol`: "
+        f"met at {within} of {len(pairs)} tolerances.",
         "![Error against seconds, for tolerances from 1e-4 to 1e-10](images/work-precision.png)",
         _table(
-            ("entry", "rtol", "error", "seconds"),
-            [(row["entry"], f"{row['rtol']:g}", f"{row['error']:.2g}", results.ranged(row)) for row in found["rows"]],
+            ("entry", "rtol", "error", "steps", "seconds"),
+            [
+                (row["entry"], f"{row['rtol']:g}", f"{row['error']:.2g}", str(row["steps"] or ""), results.ranged(row))
+                for row in rows
+            ],
         ),
     ]
 
@@ -143,7 +152,7 @@ def _memory(call: dict[str, float]) -> str:
 
 def _peers() -> str:
     parts = ["## What it is compared with", "The files of `tutelage/bench/peers`, as they are run."]
-    parts += [f'```python title="{name}.py"\n--8<-- "tutelage/bench/peers/{name}.py"\n```' for name in PEERS]
+    parts += [f'``` {{ .python title="{name}.py" }}\n--8<-- "tutelage/bench/peers/{name}.py"\n```' for name in PEERS]
     return "\n\n".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from tutelage._errors import BadInput
-from tutelage.bench import cases, process, runner, timing, worker
+from tutelage.bench import cases, machine, process, runner, timing, worker
 from tutelage.bench.contest import Case, Contest, Entry, Limit, apart
 from tutelage.bench.peers import plain_jax, plain_numpy
 
@@ -25,6 +26,7 @@ AGREE = [
     ("hessian", "k=m=4, d=12"),
     ("minima", "k=m=d=4, 6 starts to a gradient of 1e-12, in one call"),
     ("spherical", "30 units, d=20, float64"),
+    ("normals", "float32, arrays of 24 by 512"),
 ]
 
 
@@ -166,17 +168,55 @@ def test_a_process_that_takes_too_long_is_ended_with_all_that_it_has_begun(tmp_p
     assert stopped.value.found in ({"so far": 1}, None)  # None where a machine takes five seconds to begin
 
 
+def test_a_process_ends_with_the_one_that_asked(tmp_path, monkeypatch):
+    """It has the standard error of both, which is at its end when both are gone."""
+    (tmp_path / "lasting.py").write_text(
+        "import time\nfrom tutelage.bench.process import answer, was_asked\nanswer(was_asked())\ntime.sleep(600)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    asking = (
+        "from tutelage.bench.process import ask; ask('lasting', {}, so_far=lambda found: print('there', flush=True))"
+    )
+    words = [sys.executable, "-c", asking]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "there\n"
+        process.kill()
+        assert process.stderr.read() == ""
+
+
 @pytest.fixture
 def answers(monkeypatch, found):
     """Every case is answered at once with the same contests."""
     asked: list[dict] = []
 
-    def answer(module, what, *, told, seconds):
+    def answer(module, what, *, told, so_far, seconds):
         asked.append(what)
         return {"title": "T", "contests": found["cases"]["flow"]["contests"]}
 
     monkeypatch.setattr(runner, "ask", answer)
     return asked
+
+
+def test_a_stopped_bench_keeps_the_contests_that_were_over(monkeypatch, tmp_path):
+    out = tmp_path / "bench.json"
+
+    def stopped(module, asked, *, told, so_far, seconds):
+        so_far({"title": "T", "contests": [asked["case"]]})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "ask", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        runner.bench(["flow", "sgd"], out=out)
+    (kept,) = json.loads(out.read_text())["cases"].values()
+    assert kept["contests"] == ["flow"] and kept["unfinished"] == "the bench was stopped"
+
+
+def test_a_busy_machine_is_told(answers, monkeypatch):
+    lines: list[str] = []
+    for load in (0.1, 3.0):
+        monkeypatch.setattr(machine.os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        runner.bench(["flow"], told=lines.append)
+    assert lines == ["the machine is busy (a load of 3.0 before the bench): its figures will be off"]
 
 
 def test_all_cases_are_measured_and_kept(answers, tmp_path):
@@ -191,12 +231,13 @@ def test_all_cases_are_measured_and_kept(answers, tmp_path):
 
 def test_named_cases_once_each_and_quickly(answers):
     found = runner.bench(["sgd", "flow", "sgd"], quick=True, repeat=1)
-    assert [(asked["case"], asked["quick"], asked["repeat"]) for asked in answers] == [("sgd", True, 1), ("flow", True, 1)]
+    asked = [(each["case"], each["quick"], each["repeat"]) for each in answers]
+    assert asked == [("sgd", True, 1), ("flow", True, 1)]
     assert found["command"] == "tutelage bench sgd flow sgd --quick --repeat 1"
 
 
 def test_a_case_that_crashes_keeps_what_it_had_and_hides_no_other(monkeypatch):
-    def crash(module, asked, *, told, seconds):
+    def crash(module, asked, *, told, so_far, seconds):
         if asked["case"] == "flow":
             raise process.Unfinished("it ended with code 1", {"title": "Flow", "contests": [1]})
         if asked["case"] == "sgd":
@@ -208,7 +249,7 @@ def test_a_case_that_crashes_keeps_what_it_had_and_hides_no_other(monkeypatch):
     found = runner.bench(["flow", "sgd", "seeds"], told=lines.append)["cases"]
     assert found["flow"]["contests"] == [1] and "code 1" in found["flow"]["unfinished"]
     assert found["sgd"]["contests"] == [] and "unfinished" not in found["seeds"]
-    assert [line.partition(":")[0] for line in lines] == ["flow", "sgd"]
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["flow", "sgd"]
 
 
 @pytest.mark.parametrize("wrong", [{"cases": ["flows"]}, {"repeat": 0}, {"out": "no/such/folder/bench.json"}])

@@ -1,13 +1,14 @@
 """What is made of the results: rows with verdicts, a page, the README's table, and the command's own tables."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import tutelage
-from tutelage.bench import results, runner
+from tutelage.bench import cases, results, runner
 from tutelage.present.cli import app
 
 ROOT = Path(tutelage.__file__).parent.parent
@@ -31,7 +32,7 @@ def test_rows_have_ratios_and_verdicts(found):
     diffrax, scipy = results.rows(found)
     assert (diffrax.peer, diffrax.ratio, diffrax.verdict) == ("diffrax", pytest.approx(3.0), "met")
     assert (scipy.ratio, scipy.goal, scipy.verdict) == (pytest.approx(0.5), None, "")
-    assert diffrax.share == pytest.approx(0.4)
+    assert diffrax.share == "40% (goal 50%: not met)"
 
 
 def test_what_is_not_met_says_what_the_limit_allows(found):
@@ -48,9 +49,7 @@ def test_first_calls_may_take_a_little_longer(found, allowed, verdict):
 
 
 def test_what_is_not_installed_is_one_line(found):
-    assert results.left_out(found) == [
-        "torch: left out, for torch is not installed (pip install 'tutelage[bench]')."
-    ]
+    assert results.left_out(found) == ["torch: left out, for torch is not installed (pip install 'tutelage[bench]')."]
 
 
 def test_the_last_file_is_that_of_the_last_date(tmp_path):
@@ -62,10 +61,14 @@ def test_the_last_file_is_that_of_the_last_date(tmp_path):
 
 def test_the_page_has_all_of_it(speed, found):
     page = speed.page(found)
-    assert "| d=50, 200 records | 100 ms (90 ms to 110 ms) | diffrax | 300 ms (270 ms to 330 ms) | **3** | 2 | met | 40% |" in page
-    assert "| flow, d=50, 200 records | 2 s | 500 ms | 3 in 500 ms | diffrax | 1.5 s | at most 0 s more | not met | 50 / 50 |" in page
+    later = (
+        "| 100 ms (90 ms to 110 ms) | diffrax | 300 ms (270 ms to 330 ms) | **3** | 2 | met | 40% (goal 50%: not met) |"
+    )
+    first = "| 2 s | 500 ms | 3 in 500 ms | diffrax | 1.5 s | at most 0 s more | not met | 50 / 50 |"
+    assert f"| d=50, 200 records {later}" in page and f"| flow, d=50, 200 records {first}" in page
     assert "apart by at most 1e-08 (tolerance 1e-05)" in page and "images/work-precision.png" in page
     assert "| dimension d | 100: 100 ms, 1000: 100 ms | 0.00 | 0 |" in page
+    assert "met at 2 of 2 tolerances" in page and "| diffrax Tsit5 | 1e-08 | 2e-09 | 7 |" in page
     assert "Of 1 goals for later calls 1 are met." in page
 
 
@@ -82,7 +85,7 @@ def test_the_short_table_has_main_contests_with_goals(speed, found):
 
 def test_the_picture_has_a_curve_for_each(speed, found):
     (panel,) = speed.picture(found).panels
-    assert [curve.label for curve in panel.series] == ["tutelage", "diffrax"]
+    assert [curve.label for curve in panel.series] == ["tutelage", "diffrax Tsit5"]
     assert panel.series[0].y.tolist() == pytest.approx([1e-5, 1e-9])
     assert speed.picture({"cases": {}}) is None
 
@@ -101,10 +104,22 @@ def test_the_command_shows_and_writes(cli, tmp_path):
     assert "diffrax" in done.stdout and "met" in done.stdout and "is not installed" in done.stdout
 
 
-def test_quick_results_are_not_kept(cli, tmp_path, monkeypatch):
+def test_only_a_whole_bench_is_kept_by_itself(cli, tmp_path, monkeypatch):
+    """So that the page is never made from a part, or from tiny sizes."""
     monkeypatch.chdir(tmp_path)
-    assert cli("flow", "--quick").exit_code == 0
+    assert cli("flow").exit_code == cli("--quick").exit_code == 0
     assert not list(tmp_path.iterdir())
+    assert cli("--repeat", "1").exit_code == 0
+    assert results.newest(tmp_path) == next(tmp_path.iterdir())
+
+
+def test_cases_are_listed_and_not_measured(cli, monkeypatch):
+    monkeypatch.setattr(runner, "ask", None)
+    listed = cli("--list").stdout
+    assert all(name in listed for name in cases.NAMES)
+    known = json.loads(cli("flow", "--list", "--json").stdout)
+    assert list(known) == ["flow"] and "d=50, 200 records" in known["flow"]["contests"]
+    assert cli("flows", "--list").exit_code == 2
 
 
 def test_a_disagreement_is_exit_1(cli, found):
@@ -122,7 +137,10 @@ def test_a_case_that_did_not_end_is_exit_1(cli, found):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["flows"], "Unknown case 'flows': did you mean 'flow'?"), (["flow", "--out", "no/such/bench.json"], "does not exist")],
+    [
+        (["flows"], "Unknown case 'flows': did you mean 'flow'?"),
+        (["flow", "--out", "no/such/bench.json"], "does not exist"),
+    ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(cli, words, said):
     done = cli(*words)

@@ -35,10 +35,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Limit:
-    """A time that nobody can do without, measured: `seconds()` for one unit of the contest's work."""
+    """A time that nobody can do without, measured: `seconds()` for one unit of the contest's work.
+
+    `goal`: which part of tutelage's time it is to be.
+    """
 
     name: str
     seconds: Callable[[], float]
+    goal: float | None = None
 
 
 def apart(ours: Any, theirs: Any) -> float:

@@ -3,7 +3,6 @@
 Modules are imported before the clock starts, for everybody. `python -m tutelage.bench.first` is that process.
 """
 
-import json
 import resource
 import sys
 import tempfile
@@ -14,17 +13,17 @@ from typing import Any
 from tutelage.bench.cases import get
 from tutelage.bench.contest import OURS
 from tutelage.bench.counting import compilations
-from tutelage.bench.process import answer, ask
+from tutelage.bench.process import answer, ask, was_asked
 
 
 def first_call(case: str, contest: str, entry: str, quick: bool) -> dict[str, Any]:
     """Seconds of the first call, its programs, and the peak of the process's memory, before it and after; of tutelage
     also the seconds of the first call of a second process, which finds what the first has compiled."""
-    asked = {"case": case, "contest": contest, "entry": entry, "quick": quick}
+    wanted = {"case": case, "contest": contest, "entry": entry, "quick": quick}
     if entry != OURS:  # other tools have no cache unless one asks for it
-        return ask(__name__, asked, cache="off")
+        return ask(__name__, wanted, cache="off")
     with tempfile.TemporaryDirectory() as folder:
-        return ask(__name__, asked, cache=folder) | {"cached": ask(__name__, asked, cache=folder)["seconds"]}
+        return ask(__name__, wanted, cache=folder) | {"cached": ask(__name__, wanted, cache=folder)["seconds"]}
 
 
 def main(case: str, contest: str, entry: str, quick: bool) -> None:
@@ -48,4 +47,4 @@ def peak() -> float:
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    main(**was_asked())

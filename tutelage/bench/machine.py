@@ -24,13 +24,14 @@ def about(command: str) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The kind of machine, and what the environment says of threads."""
+    """The kind of machine, how busy it is, and what the environment says of threads."""
     told = {name: os.environ[name] for name in ("XLA_FLAGS", "OMP_NUM_THREADS") if os.environ.get(name)}
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "threads": told or "all cores for everybody, but one for OpenBLAS",
     }
 

@@ -30,16 +30,18 @@ def ask(
     *,
     cache: str | None = None,
     told: Callable[[str], None] | None = None,
+    so_far: Callable[[dict[str, Any]], None] | None = None,
     seconds: float | None = None,
 ) -> dict[str, Any]:
-    """What `module`, run as a program, answers last; its lines on the way are `told`.
+    """What `module`, run as a program, answers last; its lines on the way are `told`, earlier answers are `so_far`.
 
     `cache`: of compiled programs. `seconds`: when it is ended, with all that it has begun.
     """
     environment = os.environ | ENVIRONMENT | ({} if cache is None else {"TUTELAGE_CACHE": cache})
     words = [sys.executable, "-m", module, json.dumps(asked)]
     found: dict[str, Any] | None = None
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment, start_new_session=True, **pipes) as process:
         clock = threading.Timer(seconds or threading.TIMEOUT_MAX, _end, [process])
         clock.daemon = True
         clock.start()
@@ -48,6 +50,8 @@ def ask(
             for line in process.stdout:
                 if line.startswith(RESULT):
                     found = json.loads(line.removeprefix(RESULT))
+                    if so_far:
+                        so_far(found)
                 elif line.startswith(LINE) and told:
                     told(line.removeprefix(LINE).strip())
             code = process.wait()
@@ -64,6 +68,19 @@ def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def was_asked() -> dict[str, Any]:
+    """What this process was asked by `ask`. It ends when the one that asked does, however that ended: nobody holds its
+    input open any more."""
+
+    def wait() -> None:
+        os.read(0, 1)  # not sys.stdin, whose lock would be held when this process comes to its own end
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    found: dict[str, Any] = json.loads(sys.argv[1])
+    return found
 
 
 def answer(found: Mapping[str, Any]) -> None:

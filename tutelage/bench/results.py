@@ -31,9 +31,13 @@ class Row:
         return self.theirs["median"] / self.ours["median"]
 
     @property
-    def share(self) -> float | None:
-        """The part of tutelage's time that nobody can do without."""
-        return None if self.limit is None else self.limit["seconds"] / self.ours["median"]
+    def share(self) -> str:
+        """The part of tutelage's time that nobody can do without, and whether it is as large as it is to be."""
+        if self.limit is None:
+            return ""
+        part, goal = self.limit["seconds"] / self.ours["median"], self.limit["goal"]
+        verdict = "" if goal is None else f" (goal {goal:.0%}: {'met' if part >= goal else 'not met'})"
+        return f"{part:.0%}{verdict}"
 
     @property
     def verdict(self) -> str:

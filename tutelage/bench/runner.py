@@ -3,6 +3,7 @@
 import datetime
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ RESULTS = Path("benchmarks/results")
 REPEAT, PATIENCE = 5, 5.0
 LONGEST = 600.0
 """Seconds of a case, after which it is stopped."""
+BUSY = 0.5
+"""Processes that run on a machine that is not quiet."""
 
 
 def bench(
@@ -32,7 +35,7 @@ def bench(
     - `quick`: sizes of seconds, to see that all works; its figures say nothing about speed.
     - `repeat`: rounds, 5 (2 if quick). In each, everybody is called once, in turn. A slow one is left out of later
       rounds when it has taken five seconds, but not before its second.
-    - `out`: written after every case, so that little is lost when a bench is stopped.
+    - `out`: written after every contest, so that little is lost when a bench is stopped.
     """
     names = chosen(cases)
     rounds = whole("repeat", (2 if quick else REPEAT) if repeat is None else repeat, least=1)
@@ -42,20 +45,31 @@ def bench(
     start = time.monotonic()
     found: dict[str, Any] = about(" ".join([*words, f"--repeat {rounds}"]))
     found |= {"quick": quick, "seconds": 0.0, "cases": {}}
+    if told and (busy := found["machine"]["load"]) > BUSY:
+        told(f"the machine is busy (a load of {busy:.1f} before the bench): its figures will be off")
     for name in names:
         asked = {"case": name, "quick": quick, "repeat": rounds, "patience": 0.5 if quick else PATIENCE}
-        begun = time.monotonic()
-        found["cases"][name] = _answer(asked, told) | {"seconds": time.monotonic() - begun}
-        found["seconds"] = time.monotonic() - start
-        if out is not None:
-            deliver(out, lambda path: path.write_text(dumps(found) + "\n", encoding="utf-8"))
+        keep = partial(_keep, found, out, name, start, time.monotonic())
+        keep(_answer(asked, told, keep))
     return found
 
 
-def _answer(asked: dict[str, Any], told: Callable[[str], None] | None) -> dict[str, Any]:
+def _keep(found: dict[str, Any], out: Path | None, name: str, start: float, begun: float, case: dict[str, Any]) -> None:
+    """What is known of a case, in its place."""
+    now = time.monotonic()
+    found["cases"][name] = case | {"seconds": now - begun}
+    found["seconds"] = now - start
+    if out is not None:
+        deliver(out, lambda path: path.write_text(dumps(found) + "\n", encoding="utf-8"))
+
+
+def _answer(
+    asked: dict[str, Any], told: Callable[[str], None] | None, keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
     """What a case found. One that crashed, or takes too long, keeps what it had, and the others go on."""
+    so_far = lambda case: keep(case | {"unfinished": "the bench was stopped"})  # noqa: E731
     try:
-        return ask("tutelage.bench.worker", asked, told=told, seconds=LONGEST)
+        return ask("tutelage.bench.worker", asked, told=told, so_far=so_far, seconds=LONGEST)
     except Unfinished as error:
         reason = f"stopped after {LONGEST:g} s, or crashed ({error})"
         if told:

@@ -1,7 +1,5 @@
 """One case of the bench, in a process of its own (`python -m tutelage.bench.worker`)."""
 
-import json
-import sys
 from typing import Any
 
 from tutelage._config import configure
@@ -9,7 +7,7 @@ from tutelage._plain import plain
 from tutelage.bench.cases import get
 from tutelage.bench.contest import OURS, Contest
 from tutelage.bench.first import first_call
-from tutelage.bench.process import answer, tell
+from tutelage.bench.process import answer, tell, was_asked
 from tutelage.bench.timing import Disagreement, Plan, checked, interleaved, spread
 
 
@@ -44,7 +42,8 @@ def held(case: str, contest: Contest, plan: Plan) -> dict[str, Any]:
     work = {entry.name: entry.work for entry in contest.present}
     about["times"] = {name: spread(seconds) | {"work": work[name]} for name, seconds in taken.items()}
     if contest.limit is not None:
-        about["limit"] = {"name": contest.limit.name, "seconds": contest.limit.seconds()}
+        limit = contest.limit
+        about["limit"] = {"name": limit.name, "seconds": limit.seconds(), "goal": limit.goal}
     return about | _first(case, contest, plan)
 
 
@@ -63,4 +62,4 @@ def main(case: str, quick: bool, repeat: int, patience: float) -> None:
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    main(**was_asked())

@@ -99,8 +99,8 @@ def spectrum(
         oracle = PopulationOracle(student=oracle.student, teacher=oracle.teacher, target=target)
     here = chart(oracle, weights, trains)
     matrix = np.asarray(bend(here))
-    columns_of = jnp.broadcast_to(jnp.arange(weights.first.shape[1]), weights.first.shape)
-    out = np.asarray(flatten(Weights(columns_of, jnp.zeros(weights.second.shape, int)))[here.span()]) == columns
+    column = jnp.broadcast_to(jnp.arange(weights.first.shape[1], dtype=float), weights.first.shape)
+    out = np.asarray(flatten(Weights(column, jnp.zeros_like(weights.second)))[here.span()]) == columns
     own, others = (np.linalg.eigvalsh(matrix[np.ix_(part, part)]) for part in (~out, out))
     values = np.sort(np.concatenate([own, np.repeat(others, outside)]))
     return Spectrum(values, tolerance * max(1.0, float(np.max(np.abs(values)))))

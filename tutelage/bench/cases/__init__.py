@@ -6,7 +6,9 @@ from importlib import import_module
 from tutelage._errors import unknown
 from tutelage.bench.contest import Case
 
-NAMES = ("flow", "descent", "sgd", "seeds", "mixture", "samples", "hessian", "minima", "spherical", "growth")
+NAMES = (
+    "flow", "descent", "sgd", "seeds", "mixture", "samples", "hessian", "minima", "spherical", "normals", "growth",
+)  # fmt: skip
 
 
 def chosen(names: Iterable[str]) -> list[str]:

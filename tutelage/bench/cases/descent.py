@@ -4,6 +4,7 @@ Where ten lines of JAX would take minutes they do a part of the updates, all of 
 compared after that part, and times are for one update of one seed.
 """
 
+import os
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def _contest(task: Task, name: str, goal: float, *, first: bool = False, with_to
     return Contest(
         name, tuple(entries), 1e-6, "overlaps, relative to the largest", unit="update", goals={"plain JAX": goal},
         first={"plain JAX": 2.0} if first else {}, headline=first, given=partial(_start, task),
-        limit=Limit("angle and sine of 480 pairs", lambda: PAIRS * pair()),
+        limit=Limit("angle and sine of 480 pairs", lambda: PAIRS * pair() / min(task.seeds, os.cpu_count() or 1)),
     )  # fmt: skip
 
 

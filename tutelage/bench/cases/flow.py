@@ -9,6 +9,7 @@ import numpy as np
 
 import tutelage as tt
 from tutelage.bench.contest import Case, Contest, Entry
+from tutelage.bench.process import tell
 from tutelage.bench.relu import OWN, PEER, TORCH, Numbers, problem, starts
 from tutelage.bench.timing import Plan, interleaved, spread
 
@@ -51,20 +52,24 @@ def _start(task: Task) -> tuple[Numbers, Numbers]:
     return first[0], teacher
 
 
-def ours(task: Task, solver: Literal["auto", "stiff"] = "auto") -> Numbers:
-    """Overlaps (time, student, teacher) by tutelage."""
+def followed(task: Task, solver: Literal["auto", "stiff"] = "auto") -> tt.Run:
+    """The flow by tutelage."""
     record = tt.Record(task.times, observables=("loss", "overlap"))
     stop = tt.Stop(gradient=-1.0)
-    run = tt.flow(task.problem, until=task.until, rtol=task.rtol, solver=solver, record=record, stop=stop)
-    return np.asarray(run.overlap.transpose("seed", "time", "student", "teacher").values[0, 1:])
+    return tt.flow(task.problem, until=task.until, rtol=task.rtol, solver=solver, record=record, stop=stop)
+
+
+def ours(task: Task, solver: Literal["auto", "stiff"] = "auto") -> Numbers:
+    """Overlaps (time, student, teacher) by tutelage."""
+    return np.asarray(followed(task, solver).overlap.transpose("seed", "time", "student", "teacher").values[0, 1:])
 
 
 def diffrax(task: Task, solver: Literal["Tsit5", "Kvaerno5"]) -> Numbers:
     from tutelage.bench.peers import by_diffrax
 
     first, teacher = _start(task)
-    weights = by_diffrax.flow(*map(jnp.asarray, (first, teacher, task.times)), task.rtol, solver)
-    return np.asarray(weights) @ teacher.T
+    solved = by_diffrax.solve(*map(jnp.asarray, (first, teacher, task.times)), task.rtol, solver)
+    return np.asarray(solved.ys) @ teacher.T
 
 
 def scipy(task: Task, method: str) -> Numbers:
@@ -127,19 +132,34 @@ def contests(quick: bool) -> Sequence[Contest]:
     return found
 
 
+def _steps(task: Task) -> dict[str, int]:
+    """That tutelage and diffrax take."""
+    from tutelage.bench.peers import by_diffrax
+
+    first, teacher = _start(task)
+    solved = by_diffrax.solve(*map(jnp.asarray, (first, teacher, task.times)), task.rtol, "Tsit5")
+    ours = followed(task).dataset["solver_steps"].item()
+    return {"tutelage": int(ours), "diffrax Tsit5": int(solved.stats["num_steps"])}
+
+
 def precision(quick: bool) -> Mapping[str, Any]:
     """Error against seconds: the largest error of an overlap at any record, over tolerances."""
     sizes = QUICK if quick else FULL
     tolerances = (1e-4, 1e-8) if quick else (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
     task = Task(sizes.dims[0], sizes.until, sizes.records, 1e-12)
+    tell("flow: error against seconds")
     exact, second = scipy(task, "DOP853"), diffrax(task, "Tsit5")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for rtol in tolerances:
-        known = _entries(task._replace(rtol=rtol))
+        task = task._replace(rtol=rtol)
+        known, steps = _entries(task), _steps(task)
         chosen = [known[name] for name in ("tutelage", "diffrax Tsit5", "SciPy DOP853")]
         errors = {entry.name: float(np.max(np.abs(entry.call() - exact))) for entry in chosen}
         taken = interleaved(chosen, Plan(repeat=3, patience=1.0))
-        rows += [{"entry": name, "rtol": rtol, "error": errors[name], **spread(taken[name])} for name in taken]
+        rows += [
+            {"entry": name, "rtol": rtol, "error": errors[name], "steps": steps.get(name), **spread(taken[name])}
+            for name in taken
+        ]
     about = {"dim": task.dim, "until": task.until, "records": task.records}
     return {"work_precision": {**about, "references_apart": float(np.max(np.abs(exact - second))), "rows": rows}}
 

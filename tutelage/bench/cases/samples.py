@@ -58,7 +58,7 @@ def torch(sizes: Sizes) -> Numbers:
 
 
 def contests(quick: bool) -> Sequence[Contest]:
-    sizes = (10, 20, 500, 50) if quick else (30, 100, 10_000, 500)
+    sizes = (10, 20, 500, 50) if quick else (30, 100, 10_000, 200)
     dim, width, samples, steps = sizes
     entries = (
         Entry("tutelage", partial(ours, sizes), steps, needs=OWN),

@@ -13,11 +13,11 @@ SOLVERS = {"Tsit5": diffrax.Tsit5, "Kvaerno5": diffrax.Kvaerno5}
 
 
 @partial(jax.jit, static_argnames="solver")
-def flow(
+def solve(
     first: Rows, teacher: Rows, times: Float[Array, " time"], rtol: float, solver: Literal["Tsit5", "Kvaerno5"]
-) -> Float[Array, "time unit dim"]:
-    """The weights at these times; the last of them is the end."""
-    solved = diffrax.diffeqsolve(
+) -> diffrax.Solution:
+    """The flow, kept at these times; the last of them is the end."""
+    return diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, w, args: -jax.grad(loss)(w, teacher)),
         SOLVERS[solver](),
         0.0,
@@ -28,5 +28,3 @@ def flow(
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
         max_steps=10**6,
     )
-    assert solved.ys is not None
-    return solved.ys

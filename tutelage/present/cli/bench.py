@@ -16,9 +16,10 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="CASE",
-            help="flow, descent, sgd, seeds, mixture, samples, hessian, minima, spherical, growth; default: all.",
+            help="Which cases, of those that --list shows; default: all.",
         ),
     ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show the cases and measure nothing.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes, to see that all works; its figures say nothing.")
     ] = False,
@@ -27,7 +28,7 @@ def bench(
         typer.Option(
             parser=named,
             metavar="FILE.json",
-            help="Where the results go; default: benchmarks/results/DATE.json, or nowhere if quick.",
+            help="Where the results go; default: benchmarks/results/DATE.json, or nowhere if quick or not all cases.",
         ),
     ] = None,
     repeat: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rounds; default: 5, or 2 if quick.")] = None,
@@ -39,19 +40,23 @@ def bench(
     Entries of a contest are first compared, and timed only if they computed the same thing; then in turn, several
     times, with first calls in processes of their own. PyTorch and torchdiffeq are optional
     (pip install 'tutelage[bench]'). All cases take about twenty minutes; do nothing else on the machine meanwhile.
-    The exit code is 1 if results differ
-    or a case did not come to its end.
+    What was measured is kept contest by contest. The exit code is 1 if results differ or a case did not come to its
+    end.
 
     \b
     Example:
-      tutelage bench flow descent --repeat 5 --out bench.json
-    """  # fmt: skip
+      tutelage bench flow descent --repeat 3 --out bench.json
+    """
+    from tutelage.bench.cases import chosen
     from tutelage.bench.results import troubles
     from tutelage.bench.runner import bench as measured
     from tutelage.bench.runner import usual_file
     from tutelage.present.progress import Progress
 
-    place = out if out is not None or quick else usual_file()
+    names = chosen(cases or ())
+    if listed:
+        return _list(names, as_json)
+    place = usual_file() if out is None and not quick and not cases else out
     with Progress(quiet=quiet, title="measuring") as progress:
         found = measured(cases or (), quick=quick, repeat=repeat, out=place, told=progress.tell)
     if as_json:
@@ -61,6 +66,22 @@ def bench(
         tell(*filter(None, [place]))
     if troubles(found):
         raise typer.Exit(1)
+
+
+def _list(names: list[str], as_json: bool) -> None:
+    """The cases, and what is compared in each."""
+    from rich.markup import escape
+
+    from tutelage.bench.cases import get
+    from tutelage.present.terminal import grid
+
+    known = {name: get(name) for name in names}
+    held = {name: [contest.name for contest in case.contests(False)] for name, case in known.items()}
+    if as_json:
+        print_json({name: {"title": case.title, "contests": held[name]} for name, case in known.items()})
+        return
+    rows = [(name, escape(case.title), str(len(held[name]))) for name, case in known.items()]
+    grid(console(), "Cases", ("case", "about", "contests"), rows)
 
 
 def _show(screen: "Console", found: dict[str, Any]) -> None:
