@@ -31,7 +31,7 @@ from tutelage.dynamics.equivariance import Layers, check_lawful, vectors
 from tutelage.dynamics.random import MAX_STEPS, PLACES, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import NUMBER, columns_of, of_network
-from tutelage.dynamics.staging import begun
+from tutelage.dynamics.staging import begun, unstacked
 from tutelage.oracle.base import AbstractOracle, Population
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
@@ -165,9 +165,7 @@ class Sgd(AbstractDynamics):
         direct = self.law == "direct"
         starts = [problem.begin(seed, full=direct) for seed in seeds]
         if start is not None:
-            starts = [
-                Start(start.teacher, jax.tree.map(lambda leaf, n=n: leaf[n], start.student)) for n in range(len(seeds))
-            ]
+            starts = [Start(start.teacher, student) for student in unstacked(start.student, len(seeds))]
         if not direct:
             kept = self._kept(problem, starts[0])
             starts = [_settled(problem, start, kept) for start in starts]
