@@ -55,7 +55,7 @@ WIDEST = 256
 
 def lane_size(start: Any, seeds: int) -> int:
     """How many seeds are in a lane: a power of two, and no more than gives every core one."""
-    weights = sum(leaf.size // len(leaf) for leaf in jax.tree.leaves(start))
+    weights = sum(int(leaf.size) // len(leaf) for leaf in jax.tree.leaves(start))
     fair = -(-seeds // (os.cpu_count() or 1))
     return min(1 << max(fair - 1, 0).bit_length(), 1 << max(LANE // weights, 1).bit_length() - 1, WIDEST)
 
