@@ -32,7 +32,7 @@ def test_ids_are_unique_and_the_papers_own_figures_are_marked_as_such():
 @pytest.fixture(scope="module")
 def trained():
     cases = (training.Case(2, 4, 1e-6, 5e-3), training.Case(2, 4, 1e-4, 5e-3))
-    return training.compute(SMALL, "quick", cases=cases)
+    return training.compute(SMALL, "full", cases={"full": cases})
 
 
 def test_training_has_a_row_for_cosines_norms_and_loss(trained, tmp_path):
