@@ -71,7 +71,8 @@ def test_late_slope_of_a_power_law_is_its_exponent():
 @pytest.fixture(scope="module")
 def long_run():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cubic, "LONG", {"teachers": 2, "students": 4, "init": "weak", "step": 5e-3, "steps": 100})
+        short = {"teachers": 2, "students": 4, "init": "weak", "step": 5e-3, "steps": 100}
+        patch.setitem(cubic.LONG, "quick", short)
         patch.setattr(cubic, "CASES", {"quick": (cubic.Case(1, 2, (2,)),)})
         patch.setattr(cubic, "UNTIL", 1e6)
         patch.setattr(cubic, "RECORDS", 40)
