@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -74,36 +75,36 @@ def reproduce(
     steps, page = Steps(Costs.of_this_machine(), size, progress), _Page(folder / "report.html")
     making = [Making(paper, chosen, size, folder, seeds, certify, steps, page.changed) for paper, chosen in wanted]
     page.making = making
-    with listening(Within(getattr(progress, "tell", None))), place.in_use():
-        _make([each.parts() for each in making])
+    try:
+        with listening(Within(getattr(progress, "tell", None))), place.in_use():
+            _make([each.parts() for each in making])
+    finally:
+        page.write()  # also of what there is when it is stopped
     results = tuple(each.result() for each in making)
     checked = {r.paper.name: r.table.records() for r in results if len(r.table)}
     about = dumps({"versions": versions(), "size": size, "seeds": seeds, "papers": checked}) + "\n"
     deliver(folder / "claims.json", lambda part: part.write_text(about, encoding="utf-8"))
-    return Reproduction(page.write(), results)
+    return Reproduction(page.path, results)
 
 
 def _make(parts: Sequence[Sequence[Callable[[], None]]]) -> None:
     """All parts of all papers, some at a time: the first part of every paper, then paper by paper."""
-    order = [part for paper in parts for part in paper[:1]] + [part for paper in parts for part in paper[1:]]
+    numbered = [(number, part) for number, paper in enumerate(parts) for part in paper]
+    firsts = [(number, paper[0]) for number, paper in enumerate(parts) if paper]
+    order = firsts + [each for each in numbered if each not in firsts]
+    left = Counter(number for number, _ in order)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            for done in as_completed([pool.submit(part) for part in order]):
+            begun = {pool.submit(part): number for number, part in order}
+            for done in as_completed(begun):
                 done.result()
-                if _crowded():
+                left[begun[done]] -= 1
+                # The programs of a paper serve no other. They hold memory, and maps, of which a process may have few.
+                if not left[begun[done]]:
                     jax.clear_caches()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _crowded() -> bool:
-    """Whether half of the memory maps that a process may have are used up: every compiled program holds some."""
-    try:
-        used = Path("/proc/self/maps").read_bytes().count(b"\n")
-        return 2 * used > int(Path("/proc/sys/vm/max_map_count").read_text())
-    except (OSError, ValueError):
-        return False
 
 
 class _Page:
@@ -126,9 +127,9 @@ class _Page:
         finally:
             self._lock.release()
 
-    def write(self) -> Path:
+    def write(self) -> None:
         results = [each.result() for each in self.making]
-        return report.write(results, self.path, seconds=time.perf_counter() - self._began)
+        report.write(results, self.path, seconds=time.perf_counter() - self._began)
 
 
 def plan(targets: Sequence[str | Paper]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
