@@ -11,6 +11,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 REPORT ?= report
+# Small factorisations wait for a second thread longer than they take; tests and parts of a report have the cores already.
+export OPENBLAS_NUM_THREADS ?= 1
 PIP    := pip==26.3
 
 BIN := $(VENV)/bin

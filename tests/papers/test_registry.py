@@ -89,3 +89,9 @@ def test_a_run_imports_what_it_needs(tmp_path):
     found = modules_after(COMMAND, *run)
     assert "tutelage.store.fetching" in found and not SELDOM & found
     assert sum(module.startswith("tutelage") for module in found) <= MOST
+
+
+@pytest.mark.parametrize("name", tt.papers.names())
+def test_the_most_telling_figure_is_one_of_the_papers(name):
+    paper = tt.papers.get(name)
+    assert paper.telling in [figure.id for figure in paper.figures]

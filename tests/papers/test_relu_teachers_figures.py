@@ -32,7 +32,7 @@ def test_ids_are_unique_and_the_papers_own_figures_are_marked_as_such():
 @pytest.fixture(scope="module")
 def trained():
     cases = (training.Case(2, 4, 1e-6, 5e-3), training.Case(2, 4, 1e-4, 5e-3))
-    return training.compute(SMALL, "quick", cases=cases)
+    return training.compute(SMALL, "full", cases={"full": cases})
 
 
 def test_training_has_a_row_for_cosines_norms_and_loss(trained, tmp_path):
@@ -71,7 +71,8 @@ def test_late_slope_of_a_power_law_is_its_exponent():
 @pytest.fixture(scope="module")
 def long_run():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cubic, "LONG", {"teachers": 2, "students": 4, "init": "weak", "step": 5e-3, "steps": 100})
+        short = {"teachers": 2, "students": 4, "init": "weak", "step": 5e-3, "steps": 100}
+        patch.setitem(cubic.LONG, "quick", short)
         patch.setattr(cubic, "CASES", {"quick": (cubic.Case(1, 2, (2,)),)})
         patch.setattr(cubic, "UNTIL", 1e6)
         patch.setattr(cubic, "RECORDS", 40)

@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -232,3 +235,18 @@ def test_show_describes_a_saved_run(cli, saved_run):
 
 def test_version(cli):
     assert cli("version").stdout.strip() == json.loads(cli("version", "--json").stdout)["tutelage"]
+
+
+THREADS = """
+import os
+from tutelage.present import cli
+cli.app = lambda: print(os.environ["OPENBLAS_NUM_THREADS"])
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_a_command_factorises_with_one_thread_unless_told_otherwise(given, threads):
+    others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", THREADS], env=others | given, capture_output=True, text=True)
+    assert done.stdout.strip() == threads, done.stderr

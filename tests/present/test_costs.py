@@ -9,9 +9,10 @@ import pytest
 from tutelage.analysis.claims import Claim
 from tutelage.papers import paper as paper_module
 from tutelage.papers.paper import Figure
+from tutelage.present import making as making_module
 from tutelage.present import progress as progress_module
-from tutelage.present import reproduce as reproduce_module
 from tutelage.present.costs import Costs
+from tutelage.present.making import Steps
 from tutelage.present.reproduce import reproduce
 
 SECONDS = 100.0
@@ -32,7 +33,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (reproduce_module, paper_module, progress_module):
+    for module in (making_module, paper_module, progress_module):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
@@ -73,16 +74,13 @@ def reproduced(folder, *targets, **options):
 def test_nothing_is_told_before_it_was_measured_and_then_what_was(slow, tmp_path, cost_file):
     assert reproduced(tmp_path, "tiny") == {"tiny: figure fig1": [None, None]}
     assert reproduced(tmp_path, "tiny") == {"tiny: figure fig1": [SECONDS, SECONDS]}
-    assert json.loads(cost_file.read_text()) == {
-        "tiny/figure fig1/quick": SECONDS,
-        "tiny/all of 10 seeds/quick": SECONDS,
-    }
+    assert json.loads(cost_file.read_text()) == {"tiny/figure fig1/quick": SECONDS}
 
 
 def test_what_is_compiled_is_no_cost(slow, registered, clock, tmp_path, cost_file, monkeypatch):
     """The first time a figure compiles for a while, within what it takes."""
     compiling = SimpleNamespace(listen=lambda: None, here=0.0, seconds=0.0)
-    for module in (reproduce_module, progress_module):
+    for module in (making_module, progress_module):
         monkeypatch.setattr(module, "COMPILING", compiling)
     (figure,) = slow.figures
 
@@ -107,8 +105,18 @@ def test_the_whole_is_told_only_if_all_of_it_is_known(slow, registered, tmp_path
     # Of the two papers one was never measured: its part, and hence the whole, nobody knows.
     first = reproduced(tmp_path, "tiny", "other")
     assert first == {"tiny: figure fig1": [SECONDS, None], "other: figure fig1": [None, None]}
-    again = reproduced(tmp_path, "tiny", "other")
-    assert again == {"tiny: figure fig1": [SECONDS, 2 * SECONDS], "other: figure fig1": [SECONDS, SECONDS]}
+
+
+def test_the_rest_is_told_as_parts_are_made_two_at_a_time(tmp_path):
+    costs, told = Costs(None), Told()
+    for number, seconds in enumerate((10.0, 50.0, 30.0, 20.0)):
+        costs.note(seconds, "tiny", f"figure {number}", "quick")
+    steps = Steps(costs, "quick", told)
+    steps.plan("tiny", [f"figure {number}" for number in range(4)])
+    for number in (0, 2, 3, 1):
+        steps.start("tiny", f"figure {number}", f"figure {number}")
+        steps.end("tiny", f"figure {number}", None)
+    assert list(told.heard.values()) == [[10.0, 55.0], [30.0, 50.0], [20.0, 50.0], [50.0, 50.0]]
 
 
 def test_claims_are_measured_by_seeds_and_crashes_are_not(registered, paper, clock, tmp_path, cost_file):

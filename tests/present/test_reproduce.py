@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tutelage import _interrupt
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Claim
 from tutelage.papers.paper import Figure
+from tutelage.present import reproduce as reproduce_module
 from tutelage.present.reproduce import plan, reproduce
 
 
@@ -109,3 +111,59 @@ def test_a_stop_is_obeyed_before_the_next_part(registered, paper, tmp_path):
         with pytest.raises(_interrupt.Interrupted):
             reproduce(["tiny/fig1"], out=tmp_path)
     assert begun == ["quick"]
+
+
+def named(paper, name, compute):
+    """A paper with two figures, of which the second says more."""
+    (figure,) = paper.figures
+    figures = tuple(dataclasses.replace(figure, id=id, compute=partial(compute, name, id)) for id in ("one", "two"))
+    return dataclasses.replace(paper, name=name, figures=figures, telling="two")
+
+
+def test_the_most_telling_figure_of_every_paper_comes_first(registered, paper, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce_module, "AT_ONCE", 1)
+    order = []
+
+    def compute(name, id, settings, size):
+        order.append(f"{name}/{id}")
+        return paper.figures[0].compute(settings, size)
+
+    registered(named(paper, "a", compute), named(paper, "b", compute))
+    made = reproduce(out=tmp_path)
+    assert order == ["a/two", "b/two", "a/one", "b/one"]
+    assert [drawn.figure.id for drawn in made.results[0].figures] == ["two", "one"]
+
+
+def test_the_report_is_there_from_the_first_part_on(registered, paper, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce_module, "AT_ONCE", 1)
+    monkeypatch.setattr(reproduce_module._Page, "OFTEN", 0.0)
+    pages = []
+
+    def compute(name, id, settings, size):
+        if (tmp_path / "report.html").exists():
+            pages.append((tmp_path / "report.html").read_text())
+        return paper.figures[0].compute(settings, size)
+
+    registered(named(paper, "a", compute))
+    made = reproduce(out=tmp_path)
+    (early,), late = pages, made.report.read_text()  # all but figure "one", which is being made
+    assert 'id="two"' in early and "T05" in early and 'id="one"' not in early
+    assert "1 part still to come" in early and "Still to come: figure one." in early
+    assert "to come" not in late and 'id="one"' in late and made.ok
+
+
+def test_a_stopped_reproduction_leaves_a_report_of_what_was_made(registered, paper, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce_module, "AT_ONCE", 1)
+
+    def compute(name, id, settings, size):
+        if id == "one":
+            _interrupt.ask_to_stop()
+        return paper.figures[0].compute(settings, size)
+
+    two = named(paper, "a", compute)
+    registered(dataclasses.replace(two, claims=()), dataclasses.replace(two, name="b", claims=()))
+    with _interrupt.gentle_signals(), pytest.raises(_interrupt.Interrupted):
+        reproduce(out=tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert text.count('id="two"') == 2 and text.count('id="one"') == 1 and text.count("to come: figure one.") == 1
+    assert not (tmp_path / "claims.json").exists()

@@ -138,6 +138,7 @@ class Paper:
       `own` names the preset with the paper's own sizes, and `takes` says of presets how many seconds a run of eight
       seeds takes on two cores, about.
     - `aliases`: other names of settings, such as those of the paper.
+    - `telling`: the figure that says most, by its id: it is made and shown before the others. The first if not given.
 
     Claims, figures, measures and diagrams may be `Deferred`, evidence `deferred`, so that a run imports none of them.
     """
@@ -157,6 +158,7 @@ class Paper:
     measures: Sequence[Measure] = ()
     diagrams: Sequence[Diagram] = ()
     aliases: dict[str, str] = field(default_factory=dict)
+    telling: str | None = None
 
     def __repr__(self) -> str:
         return f"Paper({self.name!r})"
@@ -240,15 +242,21 @@ class Paper:
         for id in only:
             if not any(_named(claim, id) for claim in self.claims):
                 raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
-        seeds = len(seed_list(seeds))
-        wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
         with some_store():  # claims share runs
-            return Table(tuple(self._checked(wanted, settings or self.settings(), size, seeds, progress)))
+            return Table(tuple(self.checked(settings, size=size, seeds=seeds, only=only, progress=progress)))
 
-    def _checked(
-        self, wanted: list[Claim], settings: Settings, size: Size, seeds: int, progress: Told | None
+    def checked(
+        self,
+        settings: Settings | None = None,
+        *,
+        size: Size = "quick",
+        seeds: int = 10,
+        only: tuple[str, ...] = (),
+        progress: Told | None = None,
     ) -> Iterator[Checked]:
-        evidence = self.evidence(settings, size, seeds)
+        """The claims one by one, as they are checked; they share runs if a store is in use."""
+        wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
+        evidence = self.evidence(settings or self.settings(), size, len(seed_list(seeds)))
         for number, claim in enumerate(wanted):
             if progress:
                 progress(claim.id, number, len(wanted))

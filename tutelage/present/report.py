@@ -19,18 +19,21 @@ from tutelage.present.settings_table import parameters
 from tutelage.present.versions import machine, versions
 
 
-def write(results: Sequence[PaperResult], path: str | Path) -> Path:
-    """Write the report of these results; links to data files are relative to it."""
+def write(results: Sequence[PaperResult], path: str | Path, *, seconds: float | None = None) -> Path:
+    """Write the report of these results; links to data files are relative to it.
+
+    `seconds`: what all of them took; if not given, that of one after another.
+    """
     path = Path(path)
-    content = page(results, path.parent)
+    content = page(results, path.parent, seconds)
     deliver(path, lambda part: part.write_text(content, encoding="utf-8"))
     return path
 
 
-def page(results: Sequence[PaperResult], folder: Path) -> str:
+def page(results: Sequence[PaperResult], folder: Path, seconds: float | None = None) -> str:
     """The whole page as text; `folder` is where it will stand."""
     css = resources.files("tutelage.present").joinpath("report.css").read_text(encoding="utf-8")
-    body = [_header(results), *(_paper(result, folder) for result in results), _footer()]
+    body = [_header(results, seconds), *(_paper(result, folder) for result in results), _footer()]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -65,7 +68,7 @@ def _details(summary: str, inside: str, *, opened: bool = False) -> str:
 # ---- header and footer
 
 
-def _header(results: Sequence[PaperResult]) -> str:
+def _header(results: Sequence[PaperResult], seconds: float | None) -> str:
     broken = sum(len(result.table.broken) for result in results)
     crashed = sum(len(result.crashes) for result in results)
     wrong = [some(broken, "claim") + " that must hold failed"] * bool(broken)
@@ -75,11 +78,14 @@ def _header(results: Sequence[PaperResult]) -> str:
     checked = sum(len(result.table) for result in results)
     right = "Every claim that must hold does." if checked else "Everything asked for was drawn."
     line, tone = ("; ".join(wrong) + ".", "bad") if wrong else (right, "good")
+    if coming := sum(len(result.coming) for result in results):
+        made_now = f"{some(coming, 'part')} still to come: this page is written again as they are made."
+        line, tone = f"{line} {made_now}" if wrong else made_now, "bad" if wrong else "quiet"
     made = {
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "tutelage": versions()["tutelage"],
         "size": ", ".join(dict.fromkeys(result.size for result in results)),
-        "took": duration(sum(result.seconds for result in results)),
+        "took": duration(sum(result.seconds for result in results) if seconds is None else seconds),
     } | machine()
     facts = "".join(f"<span>{text(name)}: {text(value)}</span> " for name, value in made.items())
     return (
@@ -116,6 +122,7 @@ def _paper(result: PaperResult, folder: Path) -> str:
         f'<p class="quiet">{text(paper.authors)}. {text(paper.reference)}</p>',
         f"<p>{text(paper.summary)}</p>",
         _crashes(result),
+        _coming(result),
         _claims(result),
         _figures(result.figures, folder),
         _certificate(result.certificate),
@@ -134,6 +141,10 @@ def _crashes(result: PaperResult) -> str:
     )
     line = some(len(result.crashes), "part") + " crashed and could not be shown."
     return f'<h3>Crashes</h3><p class="verdict-line bad">{line}</p>{items}'
+
+
+def _coming(result: PaperResult) -> str:
+    return f'<p class="quiet">Still to come: {text(", ".join(result.coming))}.</p>' if result.coming else ""
 
 
 def _claims(result: PaperResult) -> str:

@@ -39,7 +39,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class PaperResult:
-    """Everything the report says of one paper."""
+    """Everything the report says of one paper. `seconds`: of its parts together. `coming`: parts not made yet."""
 
     paper: "Paper"
     settings: "Settings"
@@ -50,6 +50,7 @@ class PaperResult:
     size: "Size" = "quick"
     seeds: int = 0
     crashes: tuple[Crash, ...] = ()
+    coming: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -8,6 +8,7 @@ PAPER = Paper(
     **CARDS["beyond_ntk"].words,
     recipe=RECIPE,
     **contents(__name__),
+    telling="fig1",
     aliases={"m": "width", "d": "dim", "eta_inf": "step"},
     presets={
         "fig1": {"scale": 30**0.5, "step": 0.02},

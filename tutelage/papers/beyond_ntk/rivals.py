@@ -62,7 +62,7 @@ class Contest(NamedTuple):
 
 # A network of m units needs more than m d samples, and a time that grows as d^2 to leave the plateau.
 DIMENSIONS: dict[Size, tuple[Contest, ...]] = {
-    "quick": (Contest(10, 1000, 40, 300.0), Contest(16, 2500, 64, 600.0)),
+    "quick": (Contest(10, 1000, 40, 300.0), Contest(12, 1400, 48, 450.0)),
     "full": (
         Contest(10, 1000, 40, 600.0),
         Contest(20, 4000, 80, 2000.0),
@@ -71,7 +71,7 @@ DIMENSIONS: dict[Size, tuple[Contest, ...]] = {
     ),
 }
 SAMPLES: dict[Size, tuple[Contest, ...]] = {
-    "quick": (Contest(16, 600, 64, 600.0), Contest(16, 2500, 64, 600.0)),
+    "quick": (Contest(12, 350, 48, 450.0), Contest(12, 1400, 48, 450.0)),
     "full": tuple(Contest(20, count, 80, 2000.0) for count in (500, 1000, 2000, 4000)),
 }
 

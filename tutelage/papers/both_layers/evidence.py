@@ -235,8 +235,7 @@ class Evidence(PlainEvidence):
     # Many trials, and networks with several outputs.
 
     def _trials(self, dim: int, width: int, init: str, count: int) -> Trials:
-        chosen = BothLayersSettings(dim=dim, width=width, init=init, scale=SMALL)
-        run = _descend(chosen, STEP, 2000, count)
+        run = small_starts(dim, width, init, count)
         start_second, start_first, final_second, final_first = _ends(run)
         loss, target = run.last("loss").values, np.asarray(run.teacher.first)[0]
         return Trials(start_second[..., 0], start_first, final_second[..., 0], final_first, loss, target)
@@ -325,6 +324,11 @@ class Evidence(PlainEvidence):
 
 
 FEW = Record(2, observables=("loss",))
+
+
+def small_starts(dim: int, width: int, init: str, count: int) -> Run:
+    """Descent from many starts of scale 1e-8, for long enough that what succeeds has done so."""
+    return _descend(BothLayersSettings(dim=dim, width=width, init=init, scale=SMALL), STEP, 2000, count)
 
 
 def _descend(

@@ -9,6 +9,7 @@ PAPER = Paper(
     **CARDS["cluster_moe"].words,
     recipe=RECIPE,
     **contents(__name__),
+    telling="fig2",
     aliases={"d": "dim", "rho": "radius", "M": "experts", "J": "width", "C_b": "ridge_bias"},
     presets=PRESETS,
 )

@@ -8,6 +8,7 @@ PAPER = Paper(
     **CARDS["relu_teachers"].words,
     recipe=RECIPE,
     **contents(__name__),
+    telling="fig2",
     presets={
         "fig2": {},
         "fig3": {"scale": 1e-4},

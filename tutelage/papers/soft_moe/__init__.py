@@ -8,6 +8,7 @@ PAPER = Paper(
     **CARDS["soft_moe"].words,
     recipe=RECIPE,
     **contents(__name__),
+    telling="fig2",
     aliases={"experts": "students", "teacher_experts": "teachers"},
     presets={
         "fig1": {},

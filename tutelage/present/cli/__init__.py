@@ -1,6 +1,7 @@
 """The command line: each command is a skin over one public function. Heavy imports wait until a command needs them."""
 
 import errno
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -343,6 +344,9 @@ def _outcome(result: Any) -> dict[str, Any]:
 
 def main() -> None:
     """The `tutelage` command."""
+    # The cores have work already: parts of a report, or lanes of seeds. Small factorisations, of which online SGD has
+    # one a step, would spend most of their time waiting for a second thread.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sink = streams.begin()
     try:
         app()

@@ -10,7 +10,7 @@ from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.two_neurons import TwoNeurons
 from tutelage.papers.paper import Figure, Size
 
-RATIOS = {"quick": (2.0, 2.5, 3.0, 4.0), "full": (2.0, 2.5, 3.0, 4.0, 6.0)}
+RATIOS = {"quick": (2.0, 3.0, 4.0), "full": (2.0, 2.5, 3.0, 4.0, 6.0)}
 
 
 def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:

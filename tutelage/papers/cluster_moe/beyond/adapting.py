@@ -10,7 +10,7 @@ from tutelage.papers.paper import Size
 from tutelage.problem import Threshold, TopK
 
 LEVELS: dict[Size, tuple[float, ...]] = {
-    "quick": tuple(np.linspace(-3, 3, 13).tolist()),
+    "quick": tuple(np.linspace(-3, 3, 7).tolist()),
     "full": tuple(np.linspace(-4, 4, 33).tolist()),
 }
 

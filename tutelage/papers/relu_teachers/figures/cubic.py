@@ -17,7 +17,10 @@ from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 
-LONG = {"teachers": 4, "students": 20, "init": "weak", "step": 5e-3, "steps": 20_000}
+LONG = {
+    size: {"teachers": 4, "students": 20, "init": "weak", "step": step, "steps": steps}
+    for size, step, steps in (("quick", 2e-2, 2500), ("full", 5e-3, 20_000))
+}
 SEEDS = {"quick": 1, "full": 5}
 UNTIL, FIRST, RECORDS = 1e7, 1.0, 150  # beyond 3e7 the gradient is that of the rounding of the weights
 DIM = 40
@@ -46,15 +49,15 @@ CASES = {"quick": QUICK, "full": (*QUICK, Case(1, 3, (3,)), Case(4, 8, (2, 2, 2,
 
 
 def compute(settings: ReluTeachersSettings, size: Size) -> xr.DataTree:
-    """Twenty thousand updates of SGD and of descent on the population loss; flows to a large time."""
-    chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG)
+    """Many updates of SGD and of descent on the population loss; flows to a large time."""
+    chosen = ReluTeachersSettings(dim=settings.dim, norm=settings.norm, batch=settings.batch, **LONG[size])
     # What Figures 2 and 3 record, so that the compiled program is theirs.
     sgd = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(250, observables=NEEDED)).dataset
     descent = run(
         chosen, seeds=1, dynamics="descent", record=Record(250, observables=("loss", "gradient_norm"))
     ).dataset
     flows = xr.concat([_flow(case) for case in CASES[size]], "case")
-    about = LONG | {"batch": settings.batch, "dim": settings.dim, "norm": settings.norm}
+    about = LONG[size] | {"batch": settings.batch, "dim": settings.dim, "norm": settings.norm}
     trained = {"sgd": sgd[["loss", "gradient_norm"]], "descent": descent[["loss", "gradient_norm"]]}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), "flow": flows, **trained})
 

@@ -12,7 +12,7 @@ from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 ORDER_DIM = {"quick": 10**5, "full": 10**7}
-ORDER_SEEDS = {"quick": 4, "full": 10}
+ORDER_SEEDS = {"quick": 2, "full": 10}
 
 
 def annihilation(settings: SoftMoeSettings, size: Size) -> xr.Dataset:

@@ -11,7 +11,7 @@ from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time", "router_time"]
 # B/eta sets the noise of SGD. The paper gives neither; the flow is followed where B/eta is far above 2e6.
-SGD = {"quick": {"step": 0.01, "batch": 4096, "until": 15.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
+SGD = {"quick": {"step": 0.02, "batch": 4096, "until": 15.0}, "full": {"step": 0.002, "batch": 4096, "until": 150.0}}
 
 
 def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
