@@ -42,7 +42,7 @@ def page(paper: Paper) -> str:
         for c in paper.claims
     ]
     presets = [
-        (code(name), cell(", ".join(f"{key}={plain(value)}" for key, value in values.items())), spent(paper.takes.get(name)))
+        (code(name), cell(", ".join(f"{k}={plain(v)}" for k, v in values.items())), spent(paper.takes.get(name)))
         for name, values in paper.presets.items()
     ]
     note = "`tutelage run` takes `short` if nothing is set.\n" if "short" in paper.presets else ""

@@ -143,8 +143,9 @@ def run(
 ) -> None:
     """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
 
-    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the paper's
-    own sizes among them, and how long they take. Ctrl-C stops it and keeps what was done; the same command goes on from there.
+    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the
+    paper's own sizes among them, and how long they take. With --set and no --preset, everything else is the paper's.
+    Ctrl-C stops it and keeps what was done; the same command goes on from there.
 
     \b
     Example:
