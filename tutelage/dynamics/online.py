@@ -142,7 +142,7 @@ class Sgd(AbstractDynamics):
         return Prepared(step, population_oracle(problem, begin.teacher), False, *begin, keys_of(seeds))
 
     def _begun(self, problem: Problem, seeds: list[int], start: Start | None) -> Start:
-        starts = [problem.begin(seed, full=self.law == "direct") for seed in seeds]
+        starts = [problem.drawn(seed, full=self.law == "direct") for seed in seeds]
         if start is not None:
             starts = [
                 Start(start.teacher, jax.tree.map(lambda leaf, n=n: leaf[n], start.student)) for n in range(len(seeds))

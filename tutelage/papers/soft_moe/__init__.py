@@ -9,7 +9,9 @@ PAPER = Paper(
     recipe=RECIPE,
     **contents(__name__),
     aliases={"experts": "students", "teacher_experts": "teachers"},
+    own="fig1",
     presets={
+        "short": {"teachers": 3, "students": 6, "init": "orthonormal", "until": 40.0},
         "fig1": {},
         "orthonormal": {"init": "orthonormal"},
         "theorem": {"init": "orthonormal", "dim": 10**7},

@@ -37,6 +37,7 @@ from tutelage.present.cli.sweep import diagram, sweep
 if TYPE_CHECKING:
     from tutelage.papers.cards import Card
     from tutelage.papers.paper import Paper
+    from tutelage.trajectory.findings import Table
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE)
@@ -151,11 +152,10 @@ def run(
     Example:
       tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
     """
-    from tutelage.analysis.claims import Table
     from tutelage.present import terminal
     from tutelage.present.progress import Progress
     from tutelage.store.store import Store
-    from tutelage.study.checking import claims_of
+    from tutelage.trajectory.findings import Table
 
     preset = preset if claims else shortened(paper, sets, preset)  # claims are about the paper's own sizes
     chosen, settings = configured(paper, sets, preset)
@@ -167,7 +167,7 @@ def run(
             settings, dynamics=dynamics, seeds=seeds, certify=certify, fresh=fresh, store=Store(folder),
             progress=progress, told=progress.tell,
         )  # fmt: skip
-        table = claims_of(chosen, done, progress) if claims else Table()
+        table = _claims(chosen, done, progress) if claims else Table()
     certificate = done.certificate if certify else None
     if out:
         done.save(out)
@@ -303,6 +303,12 @@ def version(as_json: Json = False) -> None:
 # ---- shared
 
 
+def _claims(paper: "Paper", done: Any, progress: Any) -> "Table":
+    from tutelage.study.checking import claims_of
+
+    return claims_of(paper, done, progress)
+
+
 def _draw(done: Any, title: str, path: Path) -> None:
     from tutelage.present import figures
     from tutelage.present.overview import overview
@@ -344,6 +350,9 @@ def _outcome(result: Any) -> dict[str, Any]:
 
 def main() -> None:
     """The `tutelage` command."""
+    if not {"sweep", "diagram"} & set(sys.argv[1:2]):  # which may have a cluster
+        # Where Dask is installed, xarray would import it with its first array: a second for nothing.
+        sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
     sink = streams.begin()
     try:
         app()
