@@ -10,6 +10,7 @@ PAPER = Paper(
     **contents(__name__),
     aliases={"experts": "students", "teacher_experts": "teachers"},
     own="fig1",
+    takes={"fig1": 8.0},
     presets={
         "short": {"teachers": 3, "students": 6, "init": "orthonormal", "until": 40.0},
         "fig1": {},
