@@ -42,10 +42,11 @@ def page(paper: Paper) -> str:
         for c in paper.claims
     ]
     presets = [
-        (code(name), cell(", ".join(f"{key}={plain(value)}" for key, value in values.items())), spent(paper.takes.get(name)))
+        (code(name), cell(", ".join(f"{k}={plain(v)}" for k, v in values.items())), spent(paper.takes.get(name)))
         for name, values in paper.presets.items()
     ]
-    note = "`tutelage run` takes `short` if nothing is set.\n" if "short" in paper.presets else ""
+    note = "`tutelage run` takes `short` if nothing is set; if something is, all else is the default.\n"
+    note = note if "short" in paper.presets else ""
     return f"""# {paper.name}: settings, figures and claims
 
 <!-- Made by docs/make_papers.py (`make pages`); do not edit. -->
@@ -60,7 +61,8 @@ Set with `--set name=value` on the command line, or `papers.get("{paper.name}").
 
 ## Presets
 
-Chosen with `--preset name`; what they do not name is the default. Times are of eight seeds on two cores, without compilation.
+Chosen with `--preset name`; what they do not name is the default. Times are of eight seeds on two cores, without
+compilation.
 {note}
 {table(("name", "settings", "takes"), presets)}
 

@@ -94,7 +94,7 @@ class Compiling:
                 self._any.begin()
             self._here.begin()
 
-    def _end(self, event: str, duration: float, **_: Any) -> None:
+    def _end(self, event: str, duration_secs: float, **_: Any) -> None:
         if event in STAGES:
             with self._lock:
                 self._any.end()

@@ -33,6 +33,15 @@ def test_settings_are_read_back_and_bad_ones_are_refused(name):
         assert str(refusal.value).endswith(".") and "\n" not in str(refusal.value)
 
 
+@EVERY
+def test_presets_are_told(name):
+    """The paper's own sizes are a preset where a command takes others, and times are those of presets."""
+    paper = tt.papers.get(name)
+    assert set(paper.takes) <= set(paper.presets) and all(seconds > 0 for seconds in paper.takes.values())
+    if "short" in paper.presets:
+        assert paper.own in paper.takes and paper.configure(paper.presets["short"]) != paper.settings()
+
+
 @pytest.mark.parametrize(("name", "dynamics"), RUNS)
 def test_a_small_run_by_each_dynamics(name, dynamics):
     paper = tt.papers.get(name)

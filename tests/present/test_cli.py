@@ -18,7 +18,9 @@ from tutelage.analysis.certificates import Certificate, Check
 from tutelage.analysis.claims import Claim, at_most
 from tutelage.present.cli import app
 
-COMMANDS = ("papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "version")
+COMMANDS = (
+    "papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "bench", "version",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -93,6 +95,34 @@ def test_run_reads_whole_numbers_in_any_form(cli, text):
 
 def test_run_json_has_no_nan(cli):
     assert json.loads(cli("run", "tiny", "--json").stdout)["worst"] is None
+
+
+LONGER = "--preset large has the paper's own sizes and takes about 1 min 30 s."
+SHORT = f"tutelage: --preset short, the main effect in seconds (dim=5); {LONGER}"
+
+
+@pytest.mark.parametrize(
+    ("words", "dim", "said"),
+    [
+        ((), 5, SHORT),
+        (("--preset", "large"), 10**6, "tutelage: --preset large takes about 1 min 30 s."),
+        (("--set", "step=0.2"), 100, "tutelage: what is not set is the default; --preset short begins from a run of"),
+        (("--preset", "short", "--set", "step=0.2"), 5, SHORT),
+        (("--check",), 100, "tutelage: what is not set is the default"),
+        (("--preset", "unmeasured"), 7, ""),
+    ],
+)
+def test_a_run_of_which_nothing_is_set_is_short(cli, registered, paper, words, dim, said):
+    presets = {"short": {"dim": 5}, "large": {"dim": 10**6}, "unmeasured": {"dim": 7}}
+    registered(dataclasses.replace(paper, presets=presets, own="large", takes={"large": 90.0}))
+    result = cli("run", "tiny", "--json", *words)
+    assert json.loads(result.stdout)["dim"] == dim
+    assert said in result.stderr and bool(said) == ("--preset" in result.stderr)
+
+
+def test_a_paper_runs_as_it_is_where_it_has_no_short_form(cli, paper):
+    result = cli("run", "tiny", "--json")
+    assert json.loads(result.stdout)["dim"] == paper.settings().dim and "preset" not in result.stderr
 
 
 def test_run_passes_its_options_on(cli, tmp_path):

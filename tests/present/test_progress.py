@@ -106,6 +106,23 @@ def test_a_log_says_that_programs_are_compiled(monkeypatch, capsys):
         assert said.splitlines()[0].startswith("tutelage: running tiny (") and f", {words})" in said
 
 
+def test_a_bar_says_that_programs_are_compiled_and_then_how_long_it_takes(monkeypatch, capsys):
+    """On a terminal the text is read whenever the bar is drawn, so that it changes although nobody calls."""
+    compiling = SimpleNamespace(seconds=9.0, now=9.0, listen=lambda: None)
+    monkeypatch.setattr(progress, "time", Clock())
+    monkeypatch.setattr(progress, "COMPILING", compiling)
+    monkeypatch.setattr(progress, "kept", lambda: True)
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress(title="running tiny", alike=False) as shown:
+        shown.expect(part=None, whole=600.0)
+        shown("a step", 1, 4)
+        left = shown._bar.tasks[0].fields["left"]
+        assert str(left) == "compiling (first time only)"
+        compiling.now = 0.0
+        assert str(left) == "all about 10 min 0 s"
+    capsys.readouterr()
+
+
 def test_each_part_has_its_own_pace(monkeypatch, capsys):
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)

@@ -118,7 +118,7 @@ class Loop(Kept):
             raise BadInput("This dynamics watches no events or crossings; leave them out, and look at the records.")
         watched = (self.events, self.crossings)
         self.observables = observables
-        self.fixed = Fixed(watched, limits, jnp.asarray(self.stops[-1]), prepared.batched, prepared.teacher)
+        self.fixed = Fixed(watched, limits, jax.device_put(self.stops[-1]), prepared.batched, prepared.teacher)
         self.position = 0
         self.rows: list[dict[str, NDArray[Any]]] = []
         self.slow = True  # until the first chunk has shown otherwise
@@ -295,7 +295,7 @@ class Loop(Kept):
 
     def _driven(self, step: DrivenStep, stop: float) -> bool:
         """Let the step go on towards the next record; whether it is there, or paused so that the run may be kept."""
-        moments = step.drive(self.oracle, jax.tree.map(jnp.asarray, self.state.moment), float(stop))
+        moments = step.drive(self.oracle, jax.device_put(self.state.moment), float(stop))
         self.state = self.state._replace(moment=moments, steps=self.state.steps + 1)
         return bool(np.all(np.asarray(moments.clock) >= stop))
 

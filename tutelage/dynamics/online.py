@@ -163,7 +163,7 @@ class Sgd(AbstractDynamics):
 
     def _begun(self, problem: Problem, seeds: list[int], start: Start | None) -> tuple[Start, "Frame"]:
         direct = self.law == "direct"
-        starts = [problem.begin(seed, full=direct) for seed in seeds]
+        starts = [problem.drawn(seed, full=direct) for seed in seeds]
         if start is not None:
             starts = [Start(start.teacher, student) for student in unstacked(start.student, len(seeds))]
         if not direct:

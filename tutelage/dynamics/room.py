@@ -5,6 +5,7 @@ fail, one far beyond it never begins.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -79,19 +80,20 @@ def of_records(prepared: Prepared, observables: Sequence[Observable], records: i
     cut = lambda tree: jax.tree.map(lambda leaf: np.asarray(leaf)[0], tree)  # noqa: E731
     oracle = cut(prepared.oracle) if prepared.batched else prepared.oracle
     view = Snapshot(cut(prepared.start), prepared.teacher, cut(prepared.start), oracle)
-    sizes = {each.name: _entries(each, view) for each in observables}
+    sizes = _entries(observables, view)
     largest = max(sizes, key=lambda name: sizes[name], default="")
     return {f"ask for fewer records, or leave out {largest!r}": moments * seeds * sum(sizes.values())}
 
 
-def _entries(observable: Observable, view: Snapshot) -> int:
-    """How many numbers it is, without computing one."""
-    what = f"The observable {observable.name!r}"
+def _entries(observables: Sequence[Observable], view: Snapshot) -> dict[str, int]:
+    """How many numbers each is, without computing one; what they share is looked at once."""
     arrays, rest = eqx.partition((view.weights, view.teacher, view.start, view.oracle), eqx.is_array)
-    shape = jax.eval_shape(
-        lambda own: numbers_of(what, observable.measure, Snapshot(*eqx.combine(own, rest))), arrays
-    ).shape
-    return int(np.prod(shape, dtype=float))
+
+    def seen(own: Any) -> dict[str, Any]:
+        shared = Snapshot(*eqx.combine(own, rest))
+        return {each.name: numbers_of(f"The observable {each.name!r}", each.measure, shared) for each in observables}
+
+    return {name: int(np.prod(each.shape, dtype=float)) for name, each in jax.eval_shape(seen, arrays).items()}
 
 
 def hold(room: Mapping[str, float]) -> None:

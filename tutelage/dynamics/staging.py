@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -45,14 +44,14 @@ def staged(
             "A stage on samples needs weights with all their dim entries, but the stage before it ran in a frame of "
             f"{start.teacher.first.shape[-1]} coordinates; give that one data as well."
         )
-    begin = begun([problem.begin(seed, full=data is not None) for seed in seeds]) if start is None else start
+    begin = begun([problem.drawn(seed, full=data is not None) for seed in seeds]) if start is None else start
     oracle, batched = loss_of(problem, begin, seeds, data)
     return Prepared(step, oracle, batched, begin.teacher, begin.student, keys_of(seeds))
 
 
 def begun(starts: list[Start]) -> Start:
     """Starts of single seeds as one, students with a leading seed axis; the teacher is the same for all."""
-    return Start(jax.tree.map(jnp.asarray, starts[0].teacher), stacked([start.student for start in starts]))
+    return Start(jax.device_put(starts[0].teacher), stacked([start.student for start in starts]))
 
 
 def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tuple[AbstractOracle, bool]:

@@ -75,16 +75,18 @@ class ClusterOracle(AbstractOracle):
         instance("ClusterOracle: problem", problem, Clustered, "a tt.Clustered")
         frame, teacher, inputs = problem.frame, problem.teacher, problem.inputs
         self.accuracy = "exact"
-        self.gram = jnp.asarray(frame @ frame.T)
-        self.radius = jnp.asarray(float(inputs.radius))
-        self.weights = jnp.asarray(inputs.weights)
-        count = inputs.count
+        # All on the host: every operation on the device would be a program of its own.
+        gram, radius, count = np.asarray(frame @ frame.T), float(inputs.radius), inputs.count
         # A task whose direction has a part along the mean is a shifted one: f(z + t) has other coefficients.
-        own = self.radius * self.gram[np.arange(count), count + 1 + np.arange(count)]
-        common = self.radius * self.gram[count, count + 1 :]
-        self.local = jnp.einsum("cli,ci->cl", moved(own, teacher.orders), jnp.asarray(teacher.local))
-        both = jnp.einsum("cli,i->cl", moved(common, teacher.orders), jnp.asarray(teacher.shared))
-        self.shared = jnp.asarray(teacher.interference)[:, None] * both
+        own = radius * gram[np.arange(count), count + 1 + np.arange(count)]
+        common = radius * gram[count, count + 1 :]
+        by_own, by_common = np.asarray(moved(jax.device_put(np.stack([own, common])), teacher.orders))
+        local = np.einsum("cli,ci->cl", by_own, np.asarray(teacher.local))
+        shared = np.asarray(teacher.interference)[:, None] * np.einsum(
+            "cli,i->cl", by_common, np.asarray(teacher.shared)
+        )
+        self.gram, self.radius, self.weights = jax.device_put((gram, np.asarray(radius), np.asarray(inputs.weights)))
+        self.local, self.shared = jax.device_put((local, shared))
 
     @property
     def count(self) -> int:

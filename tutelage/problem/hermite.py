@@ -41,7 +41,7 @@ def moved(shift: Float[Array, "..."], count: int) -> Float[Array, "... count cou
 
     ```
     """
-    matrix: Array = _moved(jnp.asarray(shift), count)
+    matrix: Array = _moved(shift, count)
     return matrix
 
 

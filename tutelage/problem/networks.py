@@ -1,10 +1,12 @@
 """Two-layer networks: what they compute, and where their weights come from."""
 
 import abc
+import functools
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -50,8 +52,15 @@ class Rates(eqx.Module):
 
 
 def host_weights(first: ArrayLike, second: ArrayLike) -> Weights:
-    """Weights from arrays that were made on the host, where starting points are drawn."""
-    return Weights(jnp.asarray(first, float), jnp.asarray(second, float))
+    """Weights from arrays that were made on the host, where starting points are drawn, and that stay there."""
+    weights: Weights = jax.tree.unflatten(_layers(), [np.asarray(second, float), np.asarray(first, float)])
+    return weights
+
+
+@functools.cache
+def _layers() -> Any:
+    """The tree of weights, which are annotated as arrays of the device."""
+    return jax.tree.structure(Weights(*jax.device_put((np.zeros((1, 1)), np.zeros((1, 1))))))
 
 
 def untied(weights: Weights) -> Weights:

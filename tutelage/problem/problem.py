@@ -4,6 +4,7 @@ import abc
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -99,6 +100,11 @@ class Problem(AbstractProblem):
 
     def begin(self, seed: int, *, full: bool = False) -> Start:
         """Initial weights in the frame (`full=True`: in all `dim` coordinates, for data that must exist)."""
+        start: Start = jax.device_put(self.drawn(seed, full=full))
+        return start
+
+    def drawn(self, seed: int, *, full: bool = False) -> Start:
+        """The same as arrays of NumPy: thousands of seeds are put on the device together, not one by one."""
         student, draw = self.student, stream(whole("seed", seed), 0)
         law = student.first if isinstance(student.first, AbstractRows) else None
         frame, rows = anchor(self.inputs.dim, self._given_rows(), student.rows if law else 0, full=full)

@@ -107,10 +107,10 @@ class Experts:
         outgoing = draw.choice([-1.0, 1.0], shape)
         bias = draw.uniform(-1, 1, shape) * self.bias
         if not isinstance(self.activation, tuple):
-            return Units(*jax.device_put((outgoing, bias)), kind=activation(self.activation))
+            return Units(jax.device_put(outgoing), jax.device_put(bias), kind=activation(self.activation))
         low, high = self.activation
         signs = draw.choice([-1.0, 1.0], (*shape, high - low + 1))
-        return Units(*jax.device_put((outgoing, bias, signs)), lowest=low)
+        return Units(jax.device_put(outgoing), jax.device_put(bias), jax.device_put(signs), lowest=low)
 
     def draw(self, draw: np.random.Generator, dim: int) -> tuple[Units, Float[np.ndarray, "expert unit dim"]]:
         """Units, and incoming weights on the unit sphere of `dim` dimensions."""

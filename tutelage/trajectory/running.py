@@ -2,10 +2,11 @@
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import xarray as xr
 
@@ -37,14 +38,15 @@ def perform(asked: Asked, *, progress: Progress | None = None, checkpoint: Check
     return training.result(time.perf_counter() - began)
 
 
-def again(run: Run, *, record: dict[str, Any] | None = None, **changes: Any) -> Run:
-    """The same run with other fields of its dynamics, or of what it records."""
+def again(run: Run, *, record: dict[str, Any] | None = None, seeds: Sequence[int] | None = None, **changes: Any) -> Run:
+    """The same run with other fields of its dynamics, or of what it records; or some of its seeds."""
     asked = run.asked
     if asked is None or not isinstance(asked.plan, AbstractDynamics):
         raise BadInput("Only a run of one dynamics whose problem is known can be run again with changes.")
     # The dynamics are dataclasses; that their base is not keeps it an interface.
     plan = dataclasses.replace(asked.plan, **changes)  # type: ignore[type-var]
-    new = dataclasses.replace(asked, plan=plan, record=dataclasses.replace(asked.record, **(record or {})))
+    recorded = dataclasses.replace(asked.record, **(record or {}))
+    new = dataclasses.replace(asked, plan=plan, record=recorded, seeds=asked.seeds if seeds is None else tuple(seeds))
     return perform(new)
 
 
@@ -67,9 +69,9 @@ class Running:
             stops=stops,
             observables=tuple((each.name, each.measure) for each in self.measured),
             limits=Limits(
-                jnp.asarray(float(stop.loss)) if scored and stop.loss > 0 else None,
-                jnp.asarray(float(still)) if scored else None,
-                jnp.asarray(dynamics.most if stop.steps is None else stop.steps),
+                jax.device_put(np.asarray(float(stop.loss))) if scored and stop.loss > 0 else None,
+                jax.device_put(np.asarray(float(still))) if scored else None,
+                jax.device_put(np.asarray(dynamics.most if stop.steps is None else stop.steps)),
             ),
             record=self.record,
         )

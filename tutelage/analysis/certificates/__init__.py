@@ -22,7 +22,7 @@ from tutelage.analysis.certificates.checks import Check, Moment
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.flow import Flow
 from tutelage.oracle.base import AbstractOracle
-from tutelage.problem.networks import Weights
+from tutelage.problem.networks import Weights, host_weights
 from tutelage.problem.problem import Problem, of_kind
 from tutelage.trajectory.findings import Certificate as Certificate
 from tutelage.trajectory.result import Run
@@ -31,6 +31,8 @@ from tutelage.trajectory.running import again
 # Two solutions of a flow should agree to this part of the weights.
 SOLVER = 1e-5
 LAYERS = ("first", "second")
+FEW = 256
+"""Seeds that are run again for the updates of one of them: so many use the programs of a run of more."""
 
 
 def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_000, seed: int = 0) -> Certificate:
@@ -103,7 +105,8 @@ def _moments(run: Run, recorded: Run, times: int, generator: np.random.Generator
 
 
 def _weights(record: Any) -> Weights:
-    return Weights(jnp.asarray(record["weights_first"].values), jnp.asarray(record["weights_second"].values))
+    found: Weights = jax.device_put(host_weights(record["weights_first"].values, record["weights_second"].values))
+    return found
 
 
 def _oracle_of(run: Run, which: int) -> AbstractOracle:
@@ -148,11 +151,14 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
     last = int(run.dataset["step"].values[int(run.dataset["recorded"].values[which]) - 1])
     befores = np.unique(np.linspace(0, max(last - 1, 0), times).astype(int))
     record = {"at": np.union1d(befores, befores + 1), "weights": True}
-    second = again(run, record=record).dataset.isel(seed=which)
+    # Starts that were given are those of all seeds.
+    first = max(0, min(which, len(run.asked.seeds) - FEW)) if run.asked.start is None else 0
+    seeds = run.asked.seeds[first : first + FEW] if run.asked.start is None else None
+    second = again(run, record=record, seeds=seeds).dataset.isel(seed=which - first)
     rates, trained = student.rates(options.rates), student.layers
     records = {int(step): _weights(second.isel(time=i)) for i, step in enumerate(second["step"].values)}
     for n in befores:
-        if n + 1 not in records or not bool(jnp.all(jnp.isfinite(records[n + 1].first))):
+        if n + 1 not in records or not np.all(np.isfinite(records[n + 1].first)):
             continue  # the run ended before
         size: Any = options.step * (float(options.schedule(jnp.asarray(float(n)))) if options.schedule else 1.0)
         direction = routes.random_direction(records[n], generator)
@@ -162,7 +168,8 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
             *(size * (layer in trained) * getattr(rates, layer) * getattr(direction, layer) for layer in LAYERS)
         )
         route, slope, terms = routes.derivative(_oracle_of(run, which), records[n], paced, digits)
-        moved = routes.along(jax.tree.map(lambda a, b: a - b, records[n], records[n + 1]), direction)
-        rounding = routes.along(*(jax.tree.map(jnp.abs, w) for w in (records[n], direction)))
+        before, after = (jax.tree.map(np.asarray, records[at]) for at in (n, n + 1))
+        moved = routes.along(jax.tree.map(lambda a, b: a - b, before, after), direction)
+        rounding = routes.along(*(jax.tree.map(lambda leaf: np.abs(leaf), w) for w in (before, direction)))
         tolerance = routes.RELATIVE * abs(slope) + routes.OF_TERMS * terms + 4 * routes.EPS * rounding
         yield routes.check(f"update {n} of seed {int(second['seed'])}", route, moved, slope, tolerance)

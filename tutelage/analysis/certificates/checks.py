@@ -20,7 +20,7 @@ from tutelage.oracle.population import PopulationOracle
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.hidden import AbstractHidden
-from tutelage.problem.networks import Weights, untied
+from tutelage.problem.networks import Weights, host_weights, untied
 from tutelage.problem.trees import flatten, unflatten
 from tutelage.trajectory.findings import Check as Check
 
@@ -34,6 +34,8 @@ FALSE_ALARM = 1e-6
 # Long arithmetic takes about half a millisecond per pair of units; networks with more units are sampled only.
 MOST_UNITS = 64
 LARGEST_HESSIAN = 2000
+
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -152,15 +154,12 @@ def by_samples(
         return
     if isinstance(oracle, PopulationOracle) and _unseen(oracle, moment.weights, samples) > 1e-3 * moment.loss:
         return
-    x = jnp.asarray(generator.standard_normal((samples, moment.weights.first.shape[1])))
-    student, teacher = oracle.sides
-    residual, change = jax.jvp(lambda w: _outputs(student, x, w), (moment.weights,), (direction,))
-    residual = residual - _outputs(teacher, x, oracle.target)
-    values = (0.5 * jnp.sum(residual**2, 1), jnp.sum(residual * change, 1))
+    x = jax.device_put(generator.standard_normal((samples, moment.weights.first.shape[1])))
+    values = [np.asarray(each) for each in _drawn(oracle, x, moment.weights, direction)]
     numbers = (moment.loss, along(_gradient(oracle, moment.weights), direction))
     for what, reported, draws in zip(("loss", "derivative"), numbers, values, strict=True):
-        half = _half_width(np.asarray(draws), FALSE_ALARM / intervals)
-        yield check(f"{what} at {moment.name}", f"{samples} samples", reported, float(jnp.mean(draws)), half)
+        half = _half_width(draws, FALSE_ALARM / intervals)
+        yield check(f"{what} at {moment.name}", f"{samples} samples", reported, float(np.mean(draws)), half)
 
 
 def _unseen(oracle: PopulationOracle, weights: Weights, samples: int) -> float:
@@ -170,9 +169,8 @@ def _unseen(oracle: PopulationOracle, weights: Weights, samples: int) -> float:
     """
     if 0.0 not in oracle.student.kinks:
         return 0.0
-    units = rows(weights.first)
-    angle = np.asarray(angles(units, units).near)
-    strength = np.asarray(units.norm)[:, None] * np.asarray(weights.second)
+    angle, norm = (np.asarray(each) for each in _near(weights.first))
+    strength = norm[:, None] * np.asarray(weights.second)
     thin = angle < 20 * np.pi / samples
     return float(np.sum(np.abs(strength @ strength.T) * np.where(thin, angle**3, 0.0)) / np.pi)
 
@@ -212,11 +210,8 @@ def by_loop(moment: Moment, direction: Weights) -> Iterator[Check]:
     yield check(f"derivative at {moment.name}", "plain loop", reported, slope, tolerance)
 
 
-Residuals = NDArray[np.float64]
-
-
-def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[Residuals, Residuals, Residuals]:
-    """Residuals on the data, how they change along a direction, and the labels."""
+def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[Numbers, Numbers, Numbers]:
+    """Numbers on the data, how they change along a direction, and the labels."""
     x, y = np.asarray(oracle.x), np.asarray(oracle.y)
     residual, change = -y, np.zeros_like(y)
     layers = (weights.first, weights.second, direction.first, direction.second)
@@ -227,7 +222,7 @@ def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tupl
     return residual, change, y
 
 
-def _loop_derivative(residual: Residuals, change: Residuals, y: Residuals) -> tuple[float, float]:
+def _loop_derivative(residual: Numbers, change: Numbers, y: Numbers) -> tuple[float, float]:
     """The derivative of the loss, and the size of the terms it is summed of."""
     terms = float(np.sum((np.abs(residual) + np.abs(y)) * np.abs(change)))
     return float(np.sum(residual * change)) / len(y), terms / len(y)
@@ -239,20 +234,20 @@ def hessian_row(moment: Moment, direction: Weights) -> Iterator[Check]:
     The difference of the two steps says how far a difference quotient can be trusted here; rounding of the gradient,
     over the step, is allowed on top.
     """
-    oracle, weights, move = moment.oracle, moment.weights, flatten(direction)
-    if move.size > LARGEST_HESSIAN:
+    oracle, weights = moment.oracle, moment.weights
+    if sum(leaf.size for leaf in jax.tree.leaves(direction)) > LARGEST_HESSIAN:
         return
-    product = _hessian_times(oracle, weights, move)
+    product = _vector(_hessian_times(oracle, weights, direction))
     step = _safe_step(oracle, weights, direction)
 
-    def quotient(h: float) -> jax.Array:
-        up, down = (flatten(_gradient(oracle, unflatten(flatten(weights) + s * move, weights))) for s in (h, -h))
-        return (up - down) / (2 * h)
+    def slope(h: float) -> Numbers:
+        beside = jax.tree.map(lambda leaf, move: np.asarray(leaf) + h * np.asarray(move), weights, direction)
+        return _vector(_gradient(oracle, beside))
 
-    coarse, fine = quotient(step), quotient(step / 2)
-    reported, found = float(jnp.linalg.norm(product)), float(jnp.linalg.norm(fine))
-    tolerance = 4 * float(jnp.linalg.norm(coarse - fine)) + (1e-7 + OF_TERMS / step) * found
-    difference = float(jnp.linalg.norm(product - fine))
+    coarse, fine = ((slope(h) - slope(-h)) / (2 * h) for h in (step, step / 2))
+    reported, found = float(np.linalg.norm(product)), float(np.linalg.norm(fine))
+    tolerance = 4 * float(np.linalg.norm(coarse - fine)) + (1e-7 + OF_TERMS / step) * found
+    difference = float(np.linalg.norm(product - fine))
     yield Check(f"Hessian at {moment.name}", "differences", reported, found, difference, tolerance)
 
 
@@ -287,12 +282,18 @@ def random_direction(weights: Weights, generator: np.random.Generator) -> Weight
         layer = np.asarray(layer)
         return generator.standard_normal(layer.shape) * (np.linalg.norm(layer, axis=1, keepdims=True) + 1e-300)
 
-    return Weights(jnp.asarray(scaled(weights.first)), jnp.asarray(scaled(weights.second)))
+    drawn: Weights = jax.device_put(host_weights(scaled(weights.first), scaled(weights.second)))
+    return drawn
 
 
 def along(gradient: Weights, direction: Weights) -> float:
     """The inner product of two sets of weights."""
-    return float(jnp.sum(gradient.first * direction.first) + jnp.sum(gradient.second * direction.second))
+    return float(np.vdot(gradient.first, direction.first) + np.vdot(gradient.second, direction.second))
+
+
+def _vector(weights: Weights) -> Numbers:
+    """All of them, on the host, where every operation on the device would be a program of its own."""
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(weights)])
 
 
 @eqx.filter_jit
@@ -301,8 +302,26 @@ def _gradient(oracle: AbstractOracle, weights: Weights) -> Weights:
 
 
 @eqx.filter_jit
-def _hessian_times(oracle: AbstractOracle, weights: Weights, move: jax.Array) -> jax.Array:
-    return oracle.hessian(weights) @ move
+def _hessian_times(oracle: AbstractOracle, weights: Weights, direction: Weights) -> Weights:
+    return unflatten(oracle.hessian(weights) @ flatten(direction), weights)
+
+
+@eqx.filter_jit
+def _near(first: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Angles between rows, and their norms."""
+    units = rows(first)
+    return angles(units, units).near, units.norm
+
+
+@eqx.filter_jit
+def _drawn(
+    oracle: PopulationOracle | MixtureOracle, x: jax.Array, weights: Weights, direction: Weights
+) -> tuple[jax.Array, jax.Array]:
+    """Of every sample, the loss and its derivative along a direction."""
+    student, teacher = oracle.sides
+    residual, change = jax.jvp(lambda w: _outputs(student, x, w), (weights,), (direction,))
+    residual = residual - _outputs(teacher, x, oracle.target)
+    return 0.5 * jnp.sum(residual**2, 1), jnp.sum(residual * change, 1)
 
 
 def check(what: str, route: str, reported: float, independent: float, tolerance: float) -> Check:

@@ -10,7 +10,10 @@ PAPER = Paper(
     **contents(__name__),
     telling="fig1",
     aliases={"m": "width", "d": "dim", "eta_inf": "step"},
+    own="fig1",
+    takes={"fig1": 70.0},
     presets={
+        "short": {"dim": 10, "width": 40, "until": 150.0},
         "fig1": {"scale": 30**0.5, "step": 0.02},
         "fig2": {"width": 60, "until": 3000.0},
         "samples": {"samples": 10_000, "until": 4000.0},

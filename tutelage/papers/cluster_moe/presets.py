@@ -17,6 +17,20 @@ STATED: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
+    # In few dimensions neurons find their tasks soon. Without the vanilla network, which compiles all of it again.
+    "short": {
+        "dim": 8,
+        "explore_step": 3e-3,
+        "explore_samples": 60_000,
+        "router_samples": 20_000,
+        "step": 2e-3,
+        "samples": 60_000,
+        "late_step": 4e-4,
+        "late_samples": 20_000,
+        "ridge_samples": 4_000,
+        "vanilla_width": 0,
+        "test_samples": 10_000,
+    },
     "lab_a": {
         "dim": 50,
         "local": ({3: _ROOT, 5: _ROOT}, {3: _ROOT, 4: _ROOT}),

@@ -9,7 +9,9 @@ PAPER = Paper(
     recipe=RECIPE,
     **contents(__name__),
     telling="fig2",
+    own="fig2",
     presets={
+        "short": {"teachers": 2, "students": 6, "scale": 1e-4, "step": 5e-3, "steps": 2400},
         "fig2": {},
         "fig3": {"scale": 1e-4},
         "weak": {"init": "weak"},

@@ -10,7 +10,10 @@ PAPER = Paper(
     **contents(__name__),
     telling="fig2",
     aliases={"experts": "students", "teacher_experts": "teachers"},
+    own="fig1",
+    takes={"fig1": 8.0},
     presets={
+        "short": {"teachers": 3, "students": 6, "init": "orthonormal", "until": 40.0},
         "fig1": {},
         "orthonormal": {"init": "orthonormal"},
         "theorem": {"init": "orthonormal", "dim": 10**7},

@@ -38,6 +38,7 @@ from tutelage.present.cli.sweep import diagram, sweep
 if TYPE_CHECKING:
     from tutelage.papers.cards import Card
     from tutelage.papers.paper import Paper
+    from tutelage.trajectory.findings import Table
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE)
@@ -144,18 +145,18 @@ def run(
 ) -> None:
     """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
 
-    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the paper's
-    own sizes among them, and how long they take. Ctrl-C stops it and keeps what was done; the same command goes on from there.
+    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the
+    paper's own sizes among them, and how long they take. With --set and no --preset, everything else is the paper's.
+    Ctrl-C stops it and keeps what was done; the same command goes on from there.
 
     \b
     Example:
       tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
     """
-    from tutelage.analysis.claims import Table
     from tutelage.present import terminal
     from tutelage.present.progress import Progress
     from tutelage.store.store import Store
-    from tutelage.study.checking import claims_of
+    from tutelage.trajectory.findings import Table
 
     preset = preset if claims else shortened(paper, sets, preset)  # claims are about the paper's own sizes
     chosen, settings = configured(paper, sets, preset)
@@ -167,7 +168,7 @@ def run(
             settings, dynamics=dynamics, seeds=seeds, certify=certify, fresh=fresh, store=Store(folder),
             progress=progress, told=progress.tell,
         )  # fmt: skip
-        table = claims_of(chosen, done, progress) if claims else Table()
+        table = _claims(chosen, done, progress) if claims else Table()
     certificate = done.certificate if certify else None
     if out:
         done.save(out)
@@ -303,6 +304,12 @@ def version(as_json: Json = False) -> None:
 # ---- shared
 
 
+def _claims(paper: "Paper", done: Any, progress: Any) -> "Table":
+    from tutelage.study.checking import claims_of
+
+    return claims_of(paper, done, progress)
+
+
 def _draw(done: Any, title: str, path: Path) -> None:
     from tutelage.present import figures
     from tutelage.present.overview import overview
@@ -347,6 +354,9 @@ def main() -> None:
     # The cores have work already: parts of a report, or lanes of seeds. Small factorisations, of which online SGD has
     # one a step, would spend most of their time waiting for a second thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if not {"sweep", "diagram"} & set(sys.argv[1:2]):  # which may have a cluster
+        # Where Dask is installed, xarray would import it with its first array: a second for nothing.
+        sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
     sink = streams.begin()
     try:
         app()

@@ -121,11 +121,13 @@ def shortened(name: str, sets: list[str] | None, preset: str | None) -> str | No
 
 
 def length(paper: "Paper", preset: str | None) -> str:
-    """What to say of a preset before it is run: how long it takes, or where the longer form is."""
+    """What to say of a preset before it is run: how long it takes, or where the longer or the shorter form is."""
     from tutelage.present.terminal import spent
 
+    if preset is None:
+        return "what is not set is the default; --preset short begins from a run of seconds." * (SHORT in paper.presets)
     if preset == SHORT and paper.own:
         changed = ", ".join(f"{key}={value}" for key, value in paper.presets[SHORT].items())
         longer = f"--preset {paper.own} has the paper's own sizes{spent(paper.takes.get(paper.own), ' and takes {}')}"
-        return f"the short form of the paper's experiment ({changed}); {longer}."
-    return spent(paper.takes.get(preset or ""), f"--preset {preset} takes {{}}.")
+        return f"--preset short, the main effect in seconds ({changed}); {longer}."
+    return spent(paper.takes.get(preset), f"--preset {preset} takes {{}}.")
