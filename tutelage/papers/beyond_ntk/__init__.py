@@ -11,7 +11,7 @@ PAPER = Paper(
     telling="fig1",
     aliases={"m": "width", "d": "dim", "eta_inf": "step"},
     own="fig1",
-    takes={"fig1": 70.0},
+    takes={"fig1": 80.0},
     presets={
         "short": {"dim": 10, "width": 40, "until": 150.0},
         "fig1": {"scale": 30**0.5, "step": 0.02},

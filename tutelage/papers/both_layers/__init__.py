@@ -10,7 +10,7 @@ PAPER = Paper(
     **contents(__name__),
     telling="fig3",
     own="fig3",
-    takes={"fig3": 1.0},
+    takes={"fig3": 2.0},
     presets={
         "fig1a": {"trains": "first", "scale": 1e-2, "steps": 400},
         "fig1b": {"trains": "first", "scale": 0.1, "offset": 1.5, "steps": 10_000},

@@ -10,7 +10,7 @@ PAPER = Paper(
     **contents(__name__),
     telling="fig2",
     own="fig2",
-    takes={"fig2": 160.0},
+    takes={"fig2": 20.0},
     presets={
         "short": {"teachers": 2, "students": 6, "scale": 1e-4, "step": 5e-3, "steps": 2400},
         "fig2": {},

@@ -11,7 +11,7 @@ PAPER = Paper(
     telling="fig2",
     aliases={"experts": "students", "teacher_experts": "teachers"},
     own="fig1",
-    takes={"fig1": 8.0},
+    takes={"fig1": 10.0},
     presets={
         "short": {"teachers": 3, "students": 6, "init": "orthonormal", "until": 40.0},
         "fig1": {},
