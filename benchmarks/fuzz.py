@@ -717,7 +717,7 @@ def nothing_trained() -> Iterator[None]:
         raise Begun
 
     places = [(fetching, "perform", ready), (running, "perform", ready), (workers, "compute", begun)]
-    places += [(Paper, "check", begun), (reproduce, "_paper", begun)]
+    places += [(Paper, "check", begun), (reproduce, "_make", begun)]
     before = [getattr(owner, name) for owner, name, _ in places]
     for owner, name, stand_in in places:
         setattr(owner, name, stand_in)

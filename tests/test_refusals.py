@@ -318,7 +318,7 @@ REFUSED = {
     "heavy steps": (lambda: tt.HeavyBall(0.1, 2.7), "steps is 2.7"),
     "batch=0": (lambda: sgd(batch=0), "batch is 0"),
     "batch=1.5": (lambda: sgd(batch=1.5), "batch is 1.5"),
-    "228 batch=10**9": (lambda: sgd(batch=10**9), "use a batch smaller than 1000000000"),
+    "228 batch=5 * 10**8": (lambda: sgd(batch=5 * 10**8), "use a batch smaller than 500000000"),
     "batch beyond random numbers": (lambda: sgd(batch=2**31), "there are random numbers for examples up to"),
     "sgd steps=2**40": (lambda: sgd(steps=2**40), "steps is 1099511627776"),
     "sgd law": (lambda: sgd(law=None), "law is None"),

@@ -354,9 +354,6 @@ def main() -> None:
     # The cores have work already: parts of a report, or lanes of seeds. Small factorisations, of which online SGD has
     # one a step, would spend most of their time waiting for a second thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if not {"sweep", "diagram"} & set(sys.argv[1:2]):  # which may have a cluster
-        # Where Dask is installed, xarray would import it with its first array: a second for nothing.
-        sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
     sink = streams.begin()
     try:
         app()
