@@ -1,6 +1,7 @@
 # make            the environment in .venv, with the tested versions (constraints.txt)
 # make reproduce  quick reproduction of every paper: figures, claims, one HTML report
 # make test       the whole gate: lint, docs, tests
+# make check      two minutes of it, for every save: lint, types, and the tests that see most for their time
 # make soak       200 kills at random moments over several runs and sweeps
 # make fuzz       ten thousand mistakes: each is refused with a sentence, or works
 # make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
@@ -20,7 +21,7 @@ RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: install develop reproduce test lint docs pages bench soak laws mutants fuzz clean
+.PHONY: install develop reproduce test check lint docs pages bench soak laws mutants fuzz clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -45,6 +46,11 @@ reproduce: $(RUN)
 
 test: lint docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+QUICK := problem trajectory reference test_layers.py test_public.py test_identity.py test_refusals.py \
+         test_revisions.py bench/test_cost.py $(addprefix dynamics/test_,tsit5.py lanes.py events.py)
+check: lint
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK))
 
 lint: $(DEV)
 	$(BIN)/ruff check .
