@@ -139,6 +139,10 @@ def test_figures_of_plateau_tail_and_truncation(laws):
     shown(tail.FIGURE, data)
     data = truncation.FIGURE.compute(DEFAULT, "quick")
     shown(truncation.FIGURE, data)
+    # A time that only another way has: a curve has no gap there.
+    missing = data.where((data["way"] != stops.EVER) | (data["time"] != data["time"][5]))
+    curves = [curve for panel in truncation.FIGURE.sheet(missing).panels for curve in panel.series]
+    assert len(curves) == 9 and all(np.isfinite(curve.y).all() for curve in curves)
     two = data["frozen"].sel(way=stops.STAGES).isel(seed=0)
     stage = stops.PLANS["quick"].stage
     assert (two[two["time"] < stage] == 4).all() and (two[two["time"] >= stage] == 0).all()

@@ -211,7 +211,7 @@ def by_loop(moment: Moment, direction: Weights) -> Iterator[Check]:
 
 
 def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tuple[Numbers, Numbers, Numbers]:
-    """Numbers on the data, how they change along a direction, and the labels."""
+    """Residuals on the data, how they change along a direction, and the labels."""
     x, y = np.asarray(oracle.x), np.asarray(oracle.y)
     residual, change = -y, np.zeros_like(y)
     layers = (weights.first, weights.second, direction.first, direction.second)

@@ -21,17 +21,21 @@ def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
         still = standing(data, plan) if way != NONE else xr.zeros_like(data["L"])
         largest = (data["first_norm"] ** 2).max("student")
         rows.append(xr.Dataset({"L": data["L"], "frozen": still, "largest": largest}).drop_vars("step"))
-    joined = xr.concat(rows, "way").assign_coords(way=list(WAYS))
+    joined = xr.concat(rows, "way", join="outer").assign_coords(way=list(WAYS))
     return joined.assign_attrs(plan._asdict())
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     later, about = dataset.isel(time=slice(1, None)), dataset.attrs
-    times = later["time"].values
     median = later.median("seed")
 
     def curves(name: str):
-        return tuple(line(times, median[name].sel(way=w), LABELS[w], colour=c) for c, w in enumerate(WAYS))
+        # Each at its own times: those of a second stage are sums, and differ from the others by rounding.
+        own = [median[name].sel(way=w).dropna("time") for w in WAYS]
+        return tuple(
+            line(each["time"].values, each, LABELS[w], colour=c)
+            for c, (w, each) in enumerate(zip(WAYS, own, strict=True))
+        )
 
     stage = Mark("second stage", at=about["stage"])
     panels = (
