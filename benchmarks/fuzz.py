@@ -34,13 +34,13 @@ from typer.testing import CliRunner
 import tutelage as tt
 from tutelage import papers
 from tutelage._files import CHECKSUM, write_record
-from tutelage.papers.paper import Paper
 from tutelage.present import reproduce
 from tutelage.present.cli import app
 from tutelage.problem.clusters import antipodal
 from tutelage.store import fetching
 from tutelage.store.store import Store
 from tutelage.study import workers
+from tutelage.study.study import Study
 from tutelage.trajectory import running
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.running import Training
@@ -717,7 +717,7 @@ def nothing_trained() -> Iterator[None]:
         raise Begun
 
     places = [(fetching, "perform", ready), (running, "perform", ready), (workers, "compute", begun)]
-    places += [(Paper, "check", begun), (reproduce, "_make", begun)]
+    places += [(Study, "check", begun), (reproduce, "_make", begun)]
     before = [getattr(owner, name) for owner, name, _ in places]
     for owner, name, stand_in in places:
         setattr(owner, name, stand_in)

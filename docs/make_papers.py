@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tutelage import papers
 from tutelage._plain import number, plain
-from tutelage.papers.paper import Paper
 from tutelage.present.settings_table import parameters
 from tutelage.present.terminal import spent
+from tutelage.study import Study
 
 FOLDER = Path(__file__).parent / "papers"
 
@@ -29,7 +29,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def page(paper: Paper) -> str:
+def page(paper: Study) -> str:
     settings = [
         (code(p.name), cell(p.kind), cell(number(plain(p.default))), cell(p.bounds), cell(p.description))
         for p in parameters(paper.settings)

@@ -27,7 +27,7 @@ ORDER = (
         "store",
         "verbs",
     ),
-    *("papers", "study", "bench"),
+    *("study", "papers", "bench"),
     *("present", "__main__"),
 )
 # Packages that only some folders may know.

@@ -104,7 +104,7 @@ def test_a_loose_type_is_seen(annotation, expected):
 
 
 def test_a_papers_options_are_the_fields_of_all_dynamics():
-    from tutelage.papers.recipe import Options, Recipe
+    from tutelage.study.recipe import Options, Recipe
 
     dynamics = (tt.Descent, tt.Flow, tt.Sgd, tt.HeavyBall)
     fields = {each.name for kind in dynamics for each in dataclasses.fields(kind)}

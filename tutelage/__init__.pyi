@@ -4,6 +4,13 @@ from . import papers as papers
 from ._errors import BadInput as BadInput
 from ._errors import StopReason as StopReason
 from ._version import __version__ as __version__
+from .analysis.claims import Finding as Finding
+from .analysis.claims import Verdict as Verdict
+from .analysis.claims import at_least as at_least
+from .analysis.claims import at_most as at_most
+from .analysis.claims import exponent_is as exponent_is
+from .analysis.claims import probability_at_least as probability_at_least
+from .analysis.claims import probability_is as probability_is
 from .analysis.pruning import prune as prune
 from .analysis.pruning import prune_run as prune_run
 from .dynamics.descent import Descent as Descent
@@ -53,6 +60,10 @@ from .problem.routers import TopK as TopK
 from .problem.units import Experts as Experts
 from .problem.units import Units as Units
 from .store.store import Store as Store
+from .study.claiming import claim as claim
+from .study.parts import Diagram as Diagram
+from .study.parts import Figure as Figure
+from .study.study import Study as Study
 from .study.sweep import sweep as sweep
 from .trajectory.asked import Handover as Handover
 from .trajectory.asked import Stage as Stage

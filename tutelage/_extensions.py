@@ -1,4 +1,4 @@
-"""What later layers add to a run, by name: a run can draw itself, and no result needs to know how.
+"""What later layers add to earlier ones, by name: a run can draw itself, and no result needs to know how.
 
 Each is loaded when it is first used, so that a run without pictures needs no matplotlib.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 _HOMES = {
     "plot": ("tutelage.present.notebook", "plot"),
+    "run": ("tutelage.verbs", "run"),
     "html": ("tutelage.present.notebook", "html"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 import tutelage as tt
 from tutelage.papers.both_layers.claims import CLAIMS
 from tutelage.papers.both_layers.evidence import Evidence
-from tutelage.papers.paper import Paper
+from tutelage.study import Study
 
 MOST = 174  # modules of the 347 that a run imported when every paper, claim and figure came along
 COMMAND = "from tutelage.present.cli import app\napp(standalone_mode=False)"
@@ -37,14 +37,14 @@ def test_every_folder_is_a_paper_of_its_name():
     for name in folders:
         paper = getattr(tt.papers, name)
         assert (
-            isinstance(paper, Paper) and paper.name == name and paper is tt.papers.get(name) and name in dir(tt.papers)
+            isinstance(paper, Study) and paper.name == name and paper is tt.papers.get(name) and name in dir(tt.papers)
         )
 
 
 def test_a_paper_stays_itself_when_its_folder_is_imported():
     """Python would put the folder in its place; `CLAIMS` above has imported it."""
     assert isinstance(sys.modules["tutelage.papers.both_layers"], type(sys))
-    assert isinstance(tt.papers.both_layers, Paper)
+    assert isinstance(tt.papers.both_layers, Study)
 
 
 def test_an_unknown_paper_is_told():

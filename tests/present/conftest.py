@@ -11,14 +11,11 @@ import pytest
 import xarray as xr
 
 import tutelage as tt
-from tutelage import papers
-from tutelage._errors import unknown
 from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, probability_is
 from tutelage.analysis.panels import Panel, Sheet, line
-from tutelage.papers.cards import Card
-from tutelage.papers.paper import Figure, Paper, Recipe, Settings
 from tutelage.present import costs
 from tutelage.store import fetching
+from tutelage.study import Figure, Recipe, Settings, Study, announced, registry
 from tutelage.trajectory.dataset import save
 
 
@@ -98,8 +95,8 @@ FIGURES = (Figure("fig1", "Loss of the tiny paper", figure_data, figure_sheet),)
 
 
 @pytest.fixture
-def paper() -> Paper:
-    return Paper(
+def paper() -> Study:
+    return Study(
         name="tiny",
         title="A tiny paper",
         authors="A. Author",
@@ -113,11 +110,6 @@ def paper() -> Paper:
     )
 
 
-def card(paper: Paper) -> Card:
-    words = (paper.name, paper.title, paper.authors, paper.reference, "Little.", paper.summary)
-    return Card(*words, figures=len(paper.figures), claims=len(paper.claims))
-
-
 @pytest.fixture(autouse=True)
 def cost_file(tmp_path_factory, monkeypatch) -> Path:
     """Where reproductions keep what their parts cost: not with those of the user."""
@@ -128,22 +120,17 @@ def cost_file(tmp_path_factory, monkeypatch) -> Path:
 
 @pytest.fixture
 def registered(paper, monkeypatch):
-    """A function that makes the given papers the only ones there are; the tiny one at first."""
+    """A function that makes the given studies the only ones that are installed; the tiny one at first."""
 
-    def register(*known: Paper) -> None:
-        by_name = {each.name: each for each in known}
-
-        def get(name: str) -> Paper:
-            if name not in by_name:
-                raise unknown("paper", name, by_name)
-            return by_name[name]
-
-        monkeypatch.setattr(papers, "get", get, raising=False)
-        monkeypatch.setattr(papers, "names", lambda: tuple(by_name), raising=False)
-        monkeypatch.setattr(papers, "cards", lambda: [card(each) for each in known], raising=False)
+    def register(*known: Study) -> None:
+        found = {each.name: SimpleNamespace(name=each.name, value="", load=lambda each=each: each) for each in known}
+        for module in (announced, registry):
+            monkeypatch.setattr(module, "installed", lambda: found)
+        registry._loaded.cache_clear()
 
     register(paper)
-    return register
+    yield register
+    registry._loaded.cache_clear()
 
 
 @pytest.fixture

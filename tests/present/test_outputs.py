@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import tutelage._files as files
 from tutelage import _config
 from tutelage._errors import BadInput
-from tutelage.papers.paper import Paper
 from tutelage.present.cli import app, streams
 from tutelage.store.store import Store
+from tutelage.study.study import Study
 from tutelage.trajectory.dataset import load, save
 
 
@@ -171,7 +171,7 @@ def test_claims_that_cannot_be_kept_are_not_checked(cli, kept, read_only, monkey
     def check(*_, **__):
         raise AssertionError("checked")
 
-    monkeypatch.setattr(Paper, "check", check)
+    monkeypatch.setattr(Study, "check", check)
     assert "Read-only" in bad(cli("show", "last", "--check"))
 
 

@@ -11,9 +11,9 @@ import xarray as xr
 from tutelage import _interrupt
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Claim
-from tutelage.papers.paper import Figure
 from tutelage.present import reproduce as reproduce_module
 from tutelage.present.reproduce import plan, reproduce
+from tutelage.study import Figure
 
 
 def boom(*_):
@@ -87,7 +87,7 @@ def test_a_paper_of_ones_own_need_not_be_registered(registered, paper, tmp_path)
         plan(["tiny", dataclasses.replace(paper)])
     with pytest.raises(BadInput, match=r"targets is .* but a list of papers, or of names such as 'both_layers'"):
         reproduce([1], out=tmp_path)
-    with pytest.raises(BadInput, match="targets is Paper.'tiny'., but a list of papers"):
+    with pytest.raises(BadInput, match="targets is Study.'tiny'., but a list of papers"):
         reproduce(paper, out=tmp_path)
 
 

@@ -146,7 +146,7 @@ def test_data_of_ones_own_are_told_apart(tmp_path, computed):
 def test_a_paper_s_run_is_not_that_of_its_bare_problem(tmp_path):
     """Asked for alike, they have the same numbers; but only the paper says phases of it."""
     experiment = tt.papers.both_layers(steps=40)
-    asked = experiment.paper.recipe.asked(experiment.settings, seeds=2)
+    asked = experiment.study.recipe.asked(experiment.settings, seeds=2)
     bare = tt.run(asked.problem, asked.plan, seeds=2, record=asked.record, store=tmp_path)
     own = experiment.descend(seeds=2, store=tmp_path)
     assert bare.entry.id != own.entry.id and own.entry.spec["paper"] == "both_layers"

@@ -27,10 +27,10 @@ from tutelage._revisions import REVISIONS
 from tutelage.analysis.claims import Claim, Verdict, at_most
 from tutelage.dynamics.checkpoint import Checkpoint
 from tutelage.dynamics.driver import Loop
-from tutelage.papers.paper import Paper, deferred
 from tutelage.store import fetching
 from tutelage.store.fetching import Disagreement, differences, spec_of
 from tutelage.store.store import Store, condition
+from tutelage.study import Study, deferred
 from tutelage.study.checking import claims_of
 
 EXPERIMENT = tt.papers.both_layers(steps=40)
@@ -39,7 +39,7 @@ PAPER = tt.papers.both_layers
 
 def asked(experiment=EXPERIMENT, **options):
     """All that a run of the experiment is asked for."""
-    return experiment.paper.recipe.asked(experiment.settings, **{"seeds": 2} | options)
+    return experiment.study.recipe.asked(experiment.settings, **{"seeds": 2} | options)
 
 
 @pytest.fixture(scope="module")
@@ -252,8 +252,8 @@ def test_a_run_that_cannot_be_leaves_nothing_behind(tmp_path, options):
 
 def test_claims_are_checked_once_and_kept(store, monkeypatch):
     checks = []
-    check = Paper.check
-    monkeypatch.setattr(Paper, "check", lambda self, *a, **k: (checks.append(k["seeds"]), check(self, *a, **k))[1])
+    check = Study.check
+    monkeypatch.setattr(Study, "check", lambda self, *a, **k: (checks.append(k["seeds"]), check(self, *a, **k))[1])
     paper = dataclasses.replace(PAPER, claims=PAPER.claims[:2])
     assert store.open("last").claims is None
     first, second = (claims_of(paper, store.open("last")) for _ in range(2))

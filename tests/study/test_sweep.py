@@ -19,17 +19,17 @@ import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted, ask_to_stop, gentle_signals
 from tutelage._revisions import REVISIONS
-from tutelage.papers.paper import Paper
 from tutelage.store.fetching import differences
 from tutelage.study import cells, workers
 from tutelage.study.cells import VERDICTS, Cell
 from tutelage.study.measuring import measurements
+from tutelage.study.study import Study
 from tutelage.study.sweep import Sweep, _Work
 from tutelage.study.sweep_result import CellsFailed
 from tutelage.trajectory.findings import Checked, Finding, Table, Verdict
 
 BASE = tt.papers.both_layers(steps=50)
-CLAIM = next(claim for claim in BASE.paper.claims if claim.id == "BL01")
+CLAIM = next(claim for claim in BASE.study.claims if claim.id == "BL01")
 DIMS = {"dim": [10, 100, 1000]}
 
 
@@ -120,8 +120,8 @@ def test_verdicts_of_claims(tmp_path):
 
 
 def test_a_sweep_of_verdicts_alone_needs_no_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(Paper, "run", lambda *args, **options: pytest.fail("ran it"))
-    monkeypatch.setattr(Paper, "check", lambda *args, **options: Table((Checked(CLAIM, Finding(Verdict.HOLDS)),)))
+    monkeypatch.setattr(Study, "run", lambda *args, **options: pytest.fail("ran it"))
+    monkeypatch.setattr(Study, "check", lambda *args, **options: Table((Checked(CLAIM, Finding(Verdict.HOLDS)),)))
     found = sweep(tmp_path, {"dim": [10, 100]}, "claim:BL01")
     assert found.dataset["claim:BL01"].values.tolist() == [[1.0, 1.0], [1.0, 1.0]] and not found.failed
 
@@ -134,13 +134,13 @@ def test_a_claim_is_judged_once_on_all_seeds_from_0_up(tmp_path, monkeypatch):
         asked.append(seeds)
         return Table((Checked(CLAIM, Finding(Verdict.HOLDS), 0.0),))
 
-    monkeypatch.setattr(Paper, "check", check)
+    monkeypatch.setattr(Study, "check", check)
     found = sweep(tmp_path, {"dim": [100]}, "claim:BL01", seeds=40)
     assert asked == [40] and found.dataset["claim:BL01"].shape == (1, 40)
     with pytest.raises(BadInput, match="seeds from 0 up"):
         sweep(tmp_path, {"dim": [100]}, "claim:BL01", seeds=[3, 4])
     cell = Cell(
-        "both_layers", BASE.settings.model_dump(), "descent", (32, 33), measurements(BASE.paper, "claim:BL01"), ""
+        "both_layers", BASE.settings.model_dump(), "descent", (32, 33), measurements(BASE.study, "claim:BL01"), ""
     )
     with pytest.raises(BadInput, match="seeds from 0 up"):
         cells.compute(cell)

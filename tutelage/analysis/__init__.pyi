@@ -13,6 +13,7 @@ from .claims import all_of as all_of
 from .claims import at_least as at_least
 from .claims import at_most as at_most
 from .claims import binomial_interval as binomial_interval
+from .claims import exponent_is as exponent_is
 from .claims import holds_if as holds_if
 from .claims import mean_interval as mean_interval
 from .claims import probability_at_least as probability_at_least

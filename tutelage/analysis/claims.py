@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, stdtrit
 
+from tutelage._errors import unknown
 from tutelage.trajectory.findings import Checked as Checked
 from tutelage.trajectory.findings import Claim as Claim
 from tutelage.trajectory.findings import Finding as Finding
 from tutelage.trajectory.findings import Interval as Interval
 from tutelage.trajectory.findings import Table as Table
 from tutelage.trajectory.findings import Verdict as Verdict
+
+if TYPE_CHECKING:
+    from tutelage.analysis.scaling import Fit
 
 
 def holds_if(ok: object) -> Verdict:
@@ -77,6 +82,29 @@ def probability_at_least(successes: int, trials: int, law: float, *, level: floa
     """The claim that a success probability is at least `law`: it fails when the whole interval lies below."""
     interval = binomial_interval(successes, trials, level)
     return Finding(holds_if(interval.high >= law), successes / trials, law, ">=", trials, successes, interval, detail)
+
+
+def exponent_is(fit: "Fit", value: float, *, parameter: str = "b", detail: str = "") -> Finding:
+    """The claim that a fitted parameter, the exponent of a power law if not named, is `value`: its interval has it.
+
+    An interval that is not known, or half-open for want of points, supports no verdict but *not reached*.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> from tutelage.analysis.scaling import fit
+    >>> x = np.array([10.0, 100.0, 1000.0])
+    >>> times = 3 * x[:, None] ** 0.5 * np.exp(np.random.default_rng(0).normal(0, 0.1, (3, 20)))
+    >>> tt.exponent_is(fit(x, times), 0.5).verdict.value
+    'holds'
+
+    ```
+    """
+    if parameter not in fit.estimates:
+        raise unknown(f"parameter of the law {fit.law.name}", parameter, fit.estimates)
+    estimate, interval = fit.estimates[parameter], fit.intervals[parameter]
+    known = bool(np.isfinite([interval.low, interval.high]).all())
+    verdict = holds_if(value in interval) if known else Verdict.NOT_REACHED
+    return Finding(verdict, estimate, value, "=", fit.seeds, interval=interval, detail=detail or fit.sentence)
 
 
 def all_of(findings: Sequence[Finding], detail: str = "") -> Finding:

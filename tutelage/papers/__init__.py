@@ -1,4 +1,4 @@
-"""The papers the laboratory knows. Each is a `Paper`, imported when it is first asked for."""
+"""The papers the laboratory knows. Each is a `Study`, imported when it is first asked for."""
 
 import sys
 from importlib import import_module
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tutelage.papers.beyond_ntk import PAPER as beyond_ntk
     from tutelage.papers.both_layers import PAPER as both_layers
     from tutelage.papers.cluster_moe import PAPER as cluster_moe
-    from tutelage.papers.paper import Paper
     from tutelage.papers.relu_teachers import PAPER as relu_teachers
     from tutelage.papers.soft_moe import PAPER as soft_moe
+    from tutelage.study import Study
 
 
 def names() -> list[str]:
@@ -48,7 +48,7 @@ def cards() -> list[Card]:
     return list(CARDS.values())
 
 
-def get(name: str) -> "Paper":
+def get(name: str) -> "Study":
     """The paper of that name, or an error with the nearest one.
 
     ```python
@@ -75,7 +75,7 @@ class _Registry(ModuleType):
 sys.modules[__name__].__class__ = _Registry
 
 
-def __getattr__(name: str) -> "Paper":
+def __getattr__(name: str) -> "Study":
     if name in CARDS:
         return get(name)
     raise AttributeError(f"tutelage.papers has no {name!r}; it has {', '.join(__dir__())}.")

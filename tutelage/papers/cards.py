@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Card:
-    """A paper in words, `subject` in a sentence, and how many figures and claims it has here."""
+    """A study in words, `subject` in a sentence, and how many figures and claims it has here."""
 
     name: str
     title: str
@@ -17,9 +17,16 @@ class Card:
     figures: int
     claims: int
 
+    @classmethod
+    def of(cls, study: Any) -> "Card":
+        """The card of a study that is there."""
+        words = {name: getattr(study, name) for name in ("name", "title", "authors", "reference", "summary")}
+        subject = (study.summary or study.title).partition("\n")[0]
+        return cls(**words, subject=subject, figures=len(study.figures), claims=len(study.claims))
+
     @property
     def words(self) -> dict[str, Any]:
-        """All but the subject and the numbers: what a `Paper` says of itself."""
+        """All but the subject and the numbers: what a `Study` says of itself."""
         return {name: getattr(self, name) for name in ("name", "title", "authors", "reference", "summary")}
 
 

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tutelage.papers.paper import Settings, Size
+from tutelage.study import Settings, Size
 
 
 class PlainEvidence:

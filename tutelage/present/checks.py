@@ -6,11 +6,11 @@ from typing import Any
 
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Claim, Finding, Verdict
-from tutelage.papers.paper import Paper
 from tutelage.present.reproduction import Crash
+from tutelage.study.study import Study
 
 
-def guarded(paper: Paper, crashes: list[Crash], *, refuse_bad_input: bool = False) -> Paper:
+def guarded(paper: Study, crashes: list[Crash], *, refuse_bad_input: bool = False) -> Study:
     """The same paper, whose checks never raise; what they would have raised is added to `crashes`.
 
     With `refuse_bad_input`, settings that a check cannot use are still an error of the caller.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -13,13 +14,15 @@ from tutelage._compiling import COMPILING
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._plain import plain
 from tutelage.analysis.claims import Checked, Table
-from tutelage.papers.paper import Figure, Paper, Size
 from tutelage.present import figures
 from tutelage.present.checks import guarded
 from tutelage.present.costs import Costs
+from tutelage.present.overview import overview
 from tutelage.present.progress import Reporter
 from tutelage.present.reproduction import Crash, DrawnFigure, PaperResult
 from tutelage.present.versions import versions
+from tutelage.study.parts import Figure, Size
+from tutelage.study.study import Study
 from tutelage.trajectory.dataset import save
 from tutelage.trajectory.findings import Certificate
 
@@ -71,7 +74,7 @@ class Making:
 
     def __init__(
         self,
-        paper: Paper,
+        paper: Study,
         chosen: tuple[Figure, ...] | None,
         size: Size,
         folder: Path,
@@ -179,8 +182,20 @@ class Making:
         return f"{what} of {self.seeds} seeds" if what.startswith("claim ") else what
 
 
-def _telling_first(paper: Paper) -> tuple[Figure, ...]:
+def _telling_first(paper: Study) -> tuple[Figure, ...]:
+    if not paper.figures:
+        return (overview_of(paper),)
     return tuple(sorted(paper.figures, key=lambda figure: figure.id != paper.telling))
+
+
+def overview_of(study: Study) -> Figure:
+    """The picture of any run, for a study without figures."""
+    title = f"A run of {study.name}"
+    return Figure("overview", title, partial(_run, study), partial(overview, title=title))
+
+
+def _run(study: Study, settings: Any, size: Size) -> xr.Dataset:
+    return study.run(settings, seeds=32 if size == "full" else 8).dataset
 
 
 def _labelled(data: xr.Dataset | xr.DataTree, made: Making, figure: Figure) -> xr.Dataset | xr.DataTree:

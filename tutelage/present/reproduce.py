@@ -11,14 +11,12 @@ from pathlib import Path
 
 import jax
 
-from tutelage import papers
 from tutelage._checks import one_of, path, several, whole
 from tutelage._compiling import COMPILING
 from tutelage._errors import BadInput
 from tutelage._files import check_folder, deliver
 from tutelage._plain import dumps
 from tutelage._progress import listening
-from tutelage.papers.paper import Figure, Paper, Size
 from tutelage.present import report
 from tutelage.present.costs import Costs
 from tutelage.present.making import AT_ONCE, Making, Steps
@@ -26,6 +24,10 @@ from tutelage.present.progress import Reporter, Within
 from tutelage.present.reproduction import PaperResult
 from tutelage.present.versions import versions
 from tutelage.store.store import Store
+from tutelage.study.files import is_file_name
+from tutelage.study.parts import Figure, Size
+from tutelage.study.registry import names, study_of
+from tutelage.study.study import Study
 from tutelage.trajectory.asked import seed_list
 
 
@@ -43,7 +45,7 @@ class Reproduction:
 
 
 def reproduce(
-    targets: Sequence[str | Paper] = (),
+    targets: Sequence[str | Study] = (),
     *,
     size: Size = "quick",
     out: str | Path = "report",
@@ -54,8 +56,8 @@ def reproduce(
 ) -> Reproduction:
     """Compute figures, check claims and write `out/report.html`, with PNG and NetCDF files beside it.
 
-    - `targets`: papers by name, or a `Paper` of one's own; single figures as "paper/figure" (then without the claims);
-      all papers of the laboratory if empty.
+    - `targets`: studies by name or file, or a `Study` itself; single figures as "study/figure" (then without the
+      claims); all that are installed if empty.
     - `size`: "quick" for minutes, "full" for the sizes of the papers.
     - `certify`: also recompute sampled numbers of the paper's default run by an independent route.
     - `store`: where runs are kept, `runs/` if None; a reproduction that was stopped goes on from what is there.
@@ -64,7 +66,7 @@ def reproduce(
     is still to come. A figure or claim that crashes is recorded in it and does not stop the others.
     """
     expected = "a list of papers, or of names such as 'both_layers' or 'both_layers/fig3',"
-    wanted = plan(several("targets", targets, (str, Paper), expected))
+    wanted = plan(several("targets", targets, (str, Study), expected))
     one_of("size", size, ["quick", "full"])
     seeds = len(seed_list(whole("seeds", seeds, least=1)))
     folder, place = path("out", out), store if isinstance(store, Store) else Store(store)
@@ -132,17 +134,25 @@ class _Page:
         report.write(results, self.path, seconds=time.perf_counter() - self._began)
 
 
-def plan(targets: Sequence[str | Paper]) -> list[tuple[Paper, tuple[Figure, ...] | None]]:
+def plan(targets: Sequence[str | Study]) -> list[tuple[Study, tuple[Figure, ...] | None]]:
     """Papers with the figures asked of each; None means the whole paper."""
-    known: dict[str, Paper] = {}
+    known: dict[str, Study] = {}
     wanted: dict[str, list[Figure] | None] = {}
-    for target in targets or papers.names():
-        name, slash, figure = (target.name, "", "") if isinstance(target, Paper) else target.partition("/")
-        paper = target if isinstance(target, Paper) else known.get(name) or papers.get(name)
+    asked: dict[str, Study] = {}
+    for target in targets or names():
+        studied, figure = (target, "") if isinstance(target, Study) else _parted(target)
+        paper = studied if isinstance(studied, Study) else asked.setdefault(studied, study_of(studied))
+        name = paper.name
         if known.setdefault(name, paper) is not paper:
             raise BadInput(f"Two papers of targets have the name {name!r}, and so the same files; rename one.")
-        if not slash:
+        if not figure:
             wanted[name] = None
         elif wanted.get(name, []) is not None:
             wanted.setdefault(name, []).append(paper.figure(figure))  # type: ignore[union-attr]
     return [(known[name], None if chosen is None else tuple(chosen)) for name, chosen in wanted.items()]
+
+
+def _parted(target: str) -> tuple[str, str]:
+    """The study and the figure of it: "both_layers/fig3", "folder/my_study.py", "folder/my_study.py/loss"."""
+    study, slash, figure = target.rpartition("/")
+    return (study, figure) if slash and not is_file_name(figure) else (target, "")

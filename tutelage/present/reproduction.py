@@ -10,7 +10,9 @@ from tutelage.trajectory.findings import Certificate, Table, Verdict
 
 if TYPE_CHECKING:
     from tutelage.analysis.panels import Sheet
-    from tutelage.papers.paper import Figure, Paper, Settings, Size
+    from tutelage.study.parts import Figure, Size
+    from tutelage.study.recipe import Settings
+    from tutelage.study.study import Study
 
 
 class DrawnFigure(NamedTuple):
@@ -41,7 +43,7 @@ class Crash:
 class PaperResult:
     """Everything the report says of one paper. `seconds`: of its parts together. `coming`: parts not made yet."""
 
-    paper: "Paper"
+    paper: "Study"
     settings: "Settings"
     table: Table
     figures: tuple[DrawnFigure, ...] = ()

@@ -17,7 +17,7 @@ from tutelage.present.sparkplot import sparkplot
 from tutelage.trajectory.findings import Checked, Table, Verdict
 
 if TYPE_CHECKING:
-    from tutelage.papers.paper import Paper
+    from tutelage.study.study import Study
 
 _COLOURS = {
     Verdict.HOLDS: "green",
@@ -37,15 +37,17 @@ def grid(console: Console, title: str, head: Sequence[str], rows: Iterable[Seque
 
 
 def papers(console: Console, known: Sequence[Card]) -> None:
-    """What there is, one line per paper."""
+    """What there is, one line per study."""
     rows = [(f"[bold]{p.name}[/]", escape(p.title), str(p.figures), str(p.claims)) for p in known]
     grid(console, "", ("paper", "title", "figures", "claims"), rows)
 
 
-def paper(console: Console, known: "Paper") -> None:
-    """One paper: summary, settings, presets, figures, measures and claims."""
-    console.print(f"[bold]{escape(known.title)}[/]\n{escape(known.authors)}. {escape(known.reference)}\n")
-    console.print(escape(known.summary) + "\n")
+def paper(console: Console, known: "Study") -> None:
+    """One study: summary, settings, presets, figures, measures and claims."""
+    source = ". ".join(filter(None, (known.authors, known.reference)))
+    for text in (f"[bold]{escape(known.title)}[/]" + f"\n{escape(source)}" * bool(source), escape(known.summary)):
+        if text:
+            console.print(text + "\n")
     rows = [
         (f"[bold]{p.name}[/]", escape(p.kind), number(plain(p.default)), p.bounds, escape(p.description))
         for p in parameters(known.settings)

@@ -97,7 +97,7 @@ def opened(entry: Entry, asked: Asked | None = None) -> Run:
 
 def read_claims(folder: Path) -> Table | None:
     """The claims that were checked at the settings of a run; None if nobody has. Whether by the code that its paper has
-    now, only the paper can tell (`Paper.judged`)."""
+    now, only the paper can tell (`Study.judged`)."""
     path = folder / CLAIMS
     if not os.path.lexists(path):
         return None

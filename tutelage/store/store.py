@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,14 +19,18 @@ import filelock
 from tutelage._checks import instance
 from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
+from tutelage._extensions import extension
 from tutelage._files import CHECKSUM, is_file, log, read_json, read_record, write_record, writing
 from tutelage._identity import LENGTH, digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._revisions import SCHEMA, outdated
 
 if TYPE_CHECKING:
+    from tutelage.dynamics.base import AbstractDynamics
     from tutelage.dynamics.driver import Progress
-    from tutelage.trajectory.asked import Asked
+    from tutelage.dynamics.record import Record, Stop, When
+    from tutelage.problem.problem import AbstractProblem
+    from tutelage.trajectory.asked import Asked, Stage
     from tutelage.trajectory.result import Run
 
 VARIABLE = "TUTELAGE_STORE"
@@ -124,6 +128,37 @@ class Store:
         from tutelage.store.fetching import fetch
 
         return fetch(self, asked, fresh=fresh, finish=finish, progress=progress, told=told)
+
+    def run(
+        self,
+        problem: "AbstractProblem",
+        dynamics: "AbstractDynamics | Sequence[Stage]",
+        *,
+        seeds: int | Sequence[int] = 1,
+        record: "Record | When | None" = None,
+        stop: "Stop | None" = None,
+        certify: bool = False,
+        fresh: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Run":
+        """The run of a problem by a dynamics: `tutelage.run` with this store.
+
+        ```python
+        >>> import tempfile, tutelage as tt
+        >>> line = tt.TwoLayer("linear", first=[[1.0]])
+        >>> problem = tt.Problem(tt.Gaussian(100), line, tt.TwoLayer("linear", first=tt.GaussianRows(0.01), width=1))
+        >>> store = tt.Store(tempfile.mkdtemp())
+        >>> run = store.run(problem, tt.Flow(until=20.0), seeds=2)
+        >>> store.run(problem, tt.Flow(until=20.0), seeds=2).computed
+        False
+
+        ```
+        """
+        run: Run = extension("run")(
+            problem, dynamics, seeds=seeds, record=record, stop=stop, certify=certify, fresh=fresh, progress=progress,
+            store=self,
+        )  # fmt: skip
+        return run
 
     def open(self, entry: "Entry | str") -> "Run":
         """A finished run, by its entry, its id or the beginning of its id."""

@@ -1,4 +1,4 @@
-"""Studies of many runs: a store of runs on disk, sweeps over settings, and where their cells are computed."""
+"""Studies: settings, a recipe, claims and figures; sweeps over settings, and where their cells are computed."""
 
 import lazy_loader
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tutelage import papers
 from tutelage._identity import digest
 from tutelage._plain import plain
 from tutelage.analysis.claims import Verdict
 from tutelage.dynamics.checkpoint import Checkpoint
-from tutelage.papers.paper import Paper, Settings, first_seeds
 from tutelage.study.measuring import Measurement
+from tutelage.study.recipe import Settings
+from tutelage.study.registry import get
+from tutelage.study.study import Study, first_seeds
 from tutelage.trajectory.measures import Measured, needed
 
 VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}
@@ -24,10 +25,11 @@ VERDICTS = {Verdict.HOLDS: 1.0, Verdict.FAILS: 0.0}
 class Cell:
     """A run of a sweep, and what to measure of it. `checkpoint`: a file for it, if the worker shares the disk.
 
-    `run` is the name of the run, which a worker need not find out again.
+    `study` is a name where a worker can find it, else the study itself, which is sent along. `run` is the name of the
+    run, which a worker need not find out again.
     """
 
-    paper: str
+    study: Study | str
     settings: dict[str, Any]
     dynamics: str
     seeds: tuple[int, ...]
@@ -41,23 +43,24 @@ class Cell:
 
     def plain(self) -> dict[str, Any]:
         """What was run, in words."""
-        return {"paper": self.paper, "settings": self.settings, "dynamics": self.dynamics, "seeds": list(self.seeds)}
+        name = self.study if isinstance(self.study, str) else self.study.name
+        return {"paper": name, "settings": self.settings, "dynamics": self.dynamics, "seeds": list(self.seeds)}
 
 
 def compute(cell: Cell) -> dict[str, Any]:
     """Run a cell: for each measure its numbers, one per seed, as plain lists, and its law. None is nan, or no limit."""
     began = time.perf_counter()
-    paper = papers.get(cell.paper)
-    settings = paper.configure(cell.settings)
-    found = _verdicts(paper, settings, cell) | _numbers(paper, settings, cell)
+    study = get(cell.study) if isinstance(cell.study, str) else cell.study
+    settings = study.configure(cell.settings)
+    found = _verdicts(study, settings, cell) | _numbers(study, settings, cell)
     return {"measures": found, "seconds": round(time.perf_counter() - began, 3)}
 
 
-def _numbers(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
-    measures = [each.measure(paper) for each in cell.measurements if not each.claim]
+def _numbers(study: Study, settings: Settings, cell: Cell) -> dict[str, Any]:
+    measures = [each.measure(study) for each in cell.measurements if not each.claim]
     if not measures:
         return {}
-    run = paper.run(
+    run = study.run(
         settings,
         dynamics=cell.dynamics,
         seeds=list(cell.seeds),
@@ -72,12 +75,12 @@ def _plain(measured: Measured, law: float | None = None) -> dict[str, Any]:
     return {"values": plain(measured.values), "limit": plain(measured.limit), "law": plain(law)}
 
 
-def _verdicts(paper: Paper, settings: Settings, cell: Cell) -> dict[str, Any]:
+def _verdicts(study: Study, settings: Settings, cell: Cell) -> dict[str, Any]:
     wanted = {each.claim: each.name for each in cell.measurements if each.claim}
     if not wanted:
         return {}
     seeds = first_seeds(cell.seeds)
-    table = paper.check(settings, seeds=seeds, only=tuple(wanted))
+    table = study.check(settings, seeds=seeds, only=tuple(wanted))
     rows = [row for row in table.rows if row.claim.id in wanted]  # "SM-T2" also names "SM-T2:edge"
     numbers = {wanted[row.claim.id]: VERDICTS.get(row.finding.verdict, np.nan) for row in rows}
     return {name: _plain(Measured(np.full(seeds, each), np.full(seeds, np.inf))) for name, each in numbers.items()}

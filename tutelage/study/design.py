@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from tutelage._checks import mapping, one_of, real, text, whole
 from tutelage._errors import BadInput, shown, unknown
 from tutelage._limits import CELLS, few_cells
 from tutelage._values import value
-from tutelage.papers.paper import Paper
+from tutelage.study.study import Study
 
 Kind = Literal["grid", "random", "sobol"]
 _RANGE = re.compile(r"([^.:,]\S*?)\.\.([^:]+?)(?::(\d+))?(?::(lin|log))?")
@@ -48,12 +48,16 @@ class Range:
 
 @dataclass(frozen=True)
 class Design:
-    """The points of a sweep. A grid has the values of each axis; other designs have none."""
+    """The points of a sweep. A grid has the values of each axis; other designs have none.
+
+    `linked`: settings that are equal to one of the `names` at every point.
+    """
 
     kind: Kind
     names: tuple[str, ...]
     points: tuple[dict[str, Any], ...]
     axes: dict[str, tuple[Any, ...]]
+    linked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -98,51 +102,71 @@ def _number(text: str, whole: str) -> float:
 
 
 def design(
-    paper: Paper,
+    study: Study,
     over: Mapping[str, Any],
     *,
     kind: Kind = "grid",
     points: int | None = None,
     seed: int = 0,
 ) -> Design:
-    """The design over some settings of a paper; `over` has texts (see `parsed`), values or `Range`s.
+    """The design over some settings of a study; `over` has texts (see `parsed`), values or `Range`s.
 
     ```python
     >>> import tutelage as tt
     >>> from tutelage.study.design import design
     >>> design(tt.papers.both_layers, {"dim": "1e2..1e8:3", "width": [2, 4]}).points[:3]
     ({'dim': 100, 'width': 2}, {'dim': 100, 'width': 4}, {'dim': 100000, 'width': 2})
+    >>> design(tt.papers.both_layers, {"width=dim": [6, 8]}).points
+    ({'width': 6, 'dim': 6}, {'width': 8, 'dim': 8})
 
     ```
     """
     one_of("design", kind, ["grid", "random", "sobol"])
     if not mapping("over", over, "a dictionary such as {'dim': '1e2..1e8:13'}"):
         raise BadInput("A sweep needs at least one setting to go over; write for example --over dim=1e2..1e8:13.")
-    asked = {_setting(paper, name): parsed(what) if isinstance(what, str) else what for name, what in over.items()}
+    links = [_settings(study, names) for names in over]
+    asked = {
+        link[0]: parsed(what) if isinstance(what, str) else what
+        for link, what in zip(links, over.values(), strict=True)
+    }
+    if len({name for link in links for name in link}) < sum(map(len, links)):
+        raise BadInput(f"A setting is swept twice in {', '.join(map(repr, over))}; name each once.")
+    linked = {link[0]: link[1:] for link in links if link[1:]}
     if kind == "grid":
-        axes = {name: _axis(paper, name, what) for name, what in asked.items()}
+        axes = {name: _axis(study, name, what) for name, what in asked.items()}
         few_cells("This grid", math.prod(map(len, axes.values())))
-        return Design(kind, tuple(axes), tuple(_product(axes)), axes)
+        return Design(kind, tuple(axes), _together(_product(axes), linked), axes, linked)
     if points is None:
         raise BadInput(f"A {kind} design needs the number of its points; write for example --points 64.")
     points, seed = whole("points", points, least=1, most=CELLS), whole("design_seed", seed)
     few_cells("This design", points)
-    return Design(kind, tuple(asked), tuple(_scattered(paper, asked, kind, points, seed)), {})
+    return Design(kind, tuple(asked), _together(_scattered(study, asked, kind, points, seed), linked), {}, linked)
 
 
-def _setting(paper: Paper, name: str) -> str:
+def _settings(study: Study, names: str) -> tuple[str, ...]:
+    """The settings of an axis: one, or several that are equal all along, `students=teachers`."""
+    return tuple(_setting(study, name.strip()) for name in text("The name of a setting", names).split("="))
+
+
+def _together(points: Sequence[dict[str, Any]], linked: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Any], ...]:
+    """The points with the settings that go along with others."""
+    along = [(other, name) for name, others in linked.items() for other in others]
+    return tuple(point | {other: point[name] for other, name in along} for point in points)
+
+
+def _setting(study: Study, name: str) -> str:
     name = text("The name of a setting", name)
-    name = paper.aliases.get(name, name)
-    if name not in paper.settings.model_fields:
-        raise unknown(f"setting of {paper.name}", name, paper.settings.model_fields)
+    name = study.aliases.get(name, name)
+    if name not in study.settings.model_fields:
+        raise unknown(f"setting of {study.name}", name, study.settings.model_fields)
     return name
 
 
-def _axis(paper: Paper, name: str, what: Range | Sequence[Any]) -> tuple[Any, ...]:
+def _axis(study: Study, name: str, what: Range | Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(what, Range):
         if what.count is None:
             raise BadInput(f"The range of {name} has no number of points; write for example {name}=1e2..1e8:13.")
-        found = [_rounded(paper, name, each) for each in what.at(np.linspace(0, 1, what.count))]
+        found = [_rounded(study, name, each) for each in what.at(np.linspace(0, 1, what.count))]
     else:
         listed = list(itertools.islice(what, CELLS + 1)) if np.iterable(what) else [what]
         few_cells(f"The list of values of {name}", len(listed))
@@ -158,9 +182,9 @@ def _axis(paper: Paper, name: str, what: Range | Sequence[Any]) -> tuple[Any, ..
     return values
 
 
-def _rounded(paper: Paper, name: str, number: float) -> int | float:
+def _rounded(study: Study, name: str, number: float) -> int | float:
     """A value of a range: whole where the setting is; 0.1, not 0.10000000000000002."""
-    whole = paper.settings.model_fields[name].annotation is int
+    whole = study.settings.model_fields[name].annotation is int
     return round(number) if whole else float(f"{number:.12g}")
 
 
@@ -176,19 +200,19 @@ def _product(axes: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def _scattered(paper: Paper, asked: Mapping[str, Any], kind: Kind, points: int, seed: int) -> list[dict[str, Any]]:
+def _scattered(study: Study, asked: Mapping[str, Any], kind: Kind, points: int, seed: int) -> list[dict[str, Any]]:
     """Points in the unit cube, each coordinate carried to its range or to one of its values."""
     if kind == "sobol":
         cube = qmc.Sobol(len(asked), rng=np.random.default_rng(seed)).random_base2(max(0, math.ceil(math.log2(points))))
         cube = cube[:points]
     else:
         cube = np.random.default_rng(seed).random((points, len(asked)))
-    columns = [_column(paper, name, what, part) for (name, what), part in zip(asked.items(), cube.T, strict=True)]
+    columns = [_column(study, name, what, part) for (name, what), part in zip(asked.items(), cube.T, strict=True)]
     return [dict(zip(asked, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _column(paper: Paper, name: str, what: Range | Sequence[Any], part: np.ndarray) -> list[Any]:
+def _column(study: Study, name: str, what: Range | Sequence[Any], part: np.ndarray) -> list[Any]:
     if isinstance(what, Range):
-        return [_rounded(paper, name, each) for each in what.at(part)]
-    values = _axis(paper, name, what)
+        return [_rounded(study, name, each) for each in what.at(part)]
+    values = _axis(study, name, what)
     return [values[int(each * len(values))] for each in part]

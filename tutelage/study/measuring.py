@@ -1,6 +1,5 @@
-"""What a sweep measures, by name: of the paper, of any run, a claim's verdict, or a function of one's own."""
+"""What a sweep measures, by name: of the study, of any run, a claim's verdict, or a function of one's own."""
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Any
 from tutelage._checks import several
 from tutelage._errors import BadInput, unknown
 from tutelage._identity import identity
-from tutelage.papers.paper import Paper
+from tutelage.study.files import module_of
+from tutelage.study.study import Study
 from tutelage.trajectory.measures import Measure
 
 Wanted = str | Measure | Callable[..., Any]
@@ -27,11 +27,11 @@ class Measurement:
     claim: str = ""
     own: Measure | None = None
 
-    def measure(self, paper: Paper) -> Measure:
-        return self.own or paper.measure(self.name)
+    def measure(self, study: Study) -> Measure:
+        return self.own or study.measure(self.name)
 
 
-def measurements(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Measurement, ...]:
+def measurements(study: Study, wanted: Wanted | Sequence[Wanted]) -> tuple[Measurement, ...]:
     """What to measure. Texts may have commas: `recovery_time,final_loss,claim:SM-T1a,own.py:spread`.
 
     ```python
@@ -46,7 +46,7 @@ def measurements(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Measu
         wanted = [wanted]
     many = several("measure", wanted, object, "a name, a function of a run or a tt.Measure, or a list of them,")
     texts = [part.strip() for each in many if isinstance(each, str) for part in each.split(",") if part.strip()]
-    found = [_named(paper, text) for text in texts] + [_own(each) for each in many if not isinstance(each, str)]
+    found = [_named(study, text) for text in texts] + [_own(each) for each in many if not isinstance(each, str)]
     if not found:
         raise BadInput("A sweep needs something to measure; write for example --measure final_loss.")
     names = [each.name for each in found]
@@ -55,26 +55,23 @@ def measurements(paper: Paper, wanted: Wanted | Sequence[Wanted]) -> tuple[Measu
     return tuple(found)
 
 
-def _named(paper: Paper, text: str) -> Measurement:
+def _named(study: Study, text: str) -> Measurement:
     first, colon, rest = text.partition(":")
     if colon and first == "claim":
-        if rest not in [claim.id for claim in paper.claims]:
-            raise unknown(f"claim of {paper.name}", rest, [claim.id for claim in paper.claims])
-        return Measurement(text, f"{text}@{paper.code}", claim=rest)
+        if rest not in [claim.id for claim in study.claims]:
+            raise unknown(f"claim of {study.name}", rest, [claim.id for claim in study.claims])
+        return Measurement(text, f"{text}@{study.code}", claim=rest)
     if colon:
         return _own(_from_file(first, rest))
-    paper.measure(text)  # a name that cannot be is refused here, not by a worker
+    study.measure(text)  # a name that cannot be is refused here, not by a worker
     return Measurement(text, text)
 
 
 def _from_file(file: str, name: str) -> Callable[..., Any]:
     """The function `name` of a Python file."""
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file) if Path(file).is_file() else None
-    if spec is None or spec.loader is None:
+    if not Path(file).is_file():
         raise BadInput(f"--measure {file}:{name}: {file} is not a Python file; write for example own.py:spread.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function: Callable[..., Any] | None = getattr(module, name, None)
+    function: Callable[..., Any] | None = getattr(module_of(file), name, None)
     if not callable(function):
         raise BadInput(f"--measure {file}:{name}: {file} has no function {name}; it must take a run.")
     return function

@@ -8,14 +8,14 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from tutelage import papers
-from tutelage._checks import function, instance, one_of, refused, whole
+from tutelage._checks import function, one_of, refused, whole
 from tutelage._errors import BadInput
 from tutelage._files import is_file, read_record, replaced, write_record, writing
 from tutelage._identity import digest
@@ -23,13 +23,15 @@ from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._limits import few_cells
 from tutelage._plain import duration, some
 from tutelage._revisions import SCHEMA
-from tutelage.papers.paper import Experiment, Paper, first_seeds
 from tutelage.store.store import Entry, Store, tidied
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
 from tutelage.study.design import design as planned
 from tutelage.study.measuring import Measurement, Wanted, measurements
+from tutelage.study.moves import Moves, parted
+from tutelage.study.registry import Studied, experiment_of, is_installed
+from tutelage.study.study import Experiment, Study, first_seeds
 from tutelage.study.sweep_result import CellsFailed, Sweep
 from tutelage.trajectory.asked import Asked, seed_list
 from tutelage.trajectory.dataset import packed, provenance
@@ -47,7 +49,7 @@ PAUSE = 2.0  # seconds between two writings of the partial result
 class _Plan:
     """What is to be done: a cell for each point and block of seeds."""
 
-    paper: Paper
+    study: Study
     base: Experiment
     design: Design
     measurements: tuple[Measurement, ...]
@@ -58,7 +60,7 @@ class _Plan:
     def experiments(self) -> Iterator[Experiment]:
         own = self.base.settings.model_dump(mode="json")
         for point in self.design.points:
-            yield Experiment(self.paper, self.paper.configure(own | point))
+            yield Experiment(self.study, self.study.configure(own | point))
 
     def cells(self) -> list[list[Cell]]:
         """By point, by block of seeds."""
@@ -67,29 +69,34 @@ class _Plan:
         return [[self._cell(experiment, block) for block in blocks] for experiment in self.experiments()]
 
     def _cell(self, experiment: Experiment, seeds: tuple[int, ...]) -> Cell:
-        name, settings = self.paper.recipe.known(self.dynamics), experiment.settings
+        name, settings = self.study.recipe.known(self.dynamics), experiment.settings
         run = self._run(experiment, seeds).identity
-        return Cell(self.paper.name, settings.model_dump(mode="json"), name, seeds, self.measurements, run)
+        return Cell(self.sent, settings.model_dump(mode="json"), name, seeds, self.measurements, run)
+
+    @cached_property
+    def sent(self) -> Study | str:
+        """What a worker is told of the study."""
+        return self.study.name if is_installed(self.study) else self.study
 
     def _run(self, experiment: Experiment, seeds: tuple[int, ...]) -> Asked:
-        measures = [each.measure(self.paper) for each in self.measurements if not each.claim]
-        return self.paper.recipe.asked(
+        measures = [each.measure(self.study) for each in self.measurements if not each.claim]
+        return self.study.recipe.asked(
             experiment.settings, dynamics=self.dynamics, seeds=seeds, record=needed(measures)
         )
 
     def foresee(self) -> None:
         """Refuse a measure that no run has, where that is known before there is one.
 
-        What a paper makes of its runs, or a function of one's own reads of them, only a run can tell.
+        What a study makes of its runs, or a function of one's own reads of them, only a run can tell.
         """
         measured = [each for each in self.measurements if not each.claim]
         run = foreseen(self._run(next(self.experiments()), self.seeds)) if measured else None
-        if run is None or self.paper.recipe.complete is not None:
+        if run is None or self.study.recipe.complete is not None:
             return
-        others = {measure.name for measure in self.paper.measures}
+        others = {measure.name for measure in self.study.measures}
         for each in measured:
             if each.own is None and each.name not in others:
-                each.measure(self.paper).measured(run)
+                each.measure(self.study).measured(run)
 
     def spec(self, cells: list[list[Cell]]) -> dict[str, Any]:
         """As it is written in `spec.json`."""
@@ -101,9 +108,11 @@ class _Plan:
     def plain(self) -> dict[str, Any]:
         """What was asked, in words."""
         return {
-            "paper": self.paper.name,
-            "settings": {k: v for k, v in self.base.settings.model_dump(mode="json").items() if k not in self.names},
-            "dynamics": self.dynamics or self.paper.dynamics[0],
+            "paper": self.study.name,
+            "settings": {
+                k: v for k, v in self.base.settings.model_dump(mode="json").items() if k not in self.design.points[0]
+            },
+            "dynamics": self.dynamics or self.study.dynamics[0],
             "seeds": list(self.seeds),
             "block": self.block,
             "design": self.design.kind,
@@ -119,12 +128,12 @@ class _Plan:
 
 
 def sweep(
-    experiment: Experiment | Paper | str,
+    study: Studied,
     *,
     over: Mapping[str, Any],
     measure: Wanted | Sequence[Wanted],
     seeds: int | Sequence[int] = 8,
-    dynamics: str | None = None,
+    dynamics: str | Moves | None = None,
     design: Kind = "grid",
     points: int | None = None,
     design_seed: int = 0,
@@ -135,10 +144,14 @@ def sweep(
     progress: Callable[[str, int, int], None] | None = None,
     told: Callable[[str], None] | None = None,
 ) -> Sweep:
-    """Run a paper's experiment over many settings and keep a few numbers of each run.
+    """Run a study over many settings and keep a few numbers of each run.
 
+    - `study`: a paper or a study, by name or itself, with settings or without; or a function that gives a problem,
+      such as `def committee(dim: int = 1000) -> tt.Problem`.
     - `over`: the settings to sweep, `{"dim": "1e2..1e8:13", "students": [10, 25]}`; texts as on the command line.
-    - `measure`: what to keep of each seed: names (of the paper, `final_loss`, an event, `claim:ID`), `tt.Measure`s, or
+      Settings that change together are one axis: `{"students=teachers=dim": [6, 8, 10]}`.
+    - `dynamics`: by name, `"flow"` or `"flow:until=1e3"`, or one of your own, such as `tt.Sgd(...)`.
+    - `measure`: what to keep of each seed: names (of the study, `final_loss`, an event, `claim:ID`), `tt.Measure`s, or
       functions of a run that give one number per seed.
     - `design`: "grid", or "random" or "sobol" with `points` points in the ranges of `over`.
     - `store`: where results are kept. A cell that is there is not computed again; partial results are in the sweep's
@@ -156,7 +169,7 @@ def sweep(
     ```
     """
     _check(processes, client, progress, told)
-    plan = _plan(experiment, over, measure, seeds, dynamics, design, points, design_seed, block)
+    plan = _plan(study, over, measure, seeds, dynamics, design, points, design_seed, block)
     plan.foresee()
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
     kept = store if isinstance(store, Store) else Store(store)
@@ -173,27 +186,27 @@ def sweep(
 
 
 def _plan(
-    experiment: Experiment | Paper | str,
+    studied: Studied,
     over: Mapping[str, Any],
     measure: Wanted | Sequence[Wanted],
     seeds: int | Sequence[int],
-    dynamics: str | None,
+    dynamics: str | Moves | None,
     kind: Kind,
     points: int | None,
     design_seed: int,
     block: int,
 ) -> _Plan:
-    base = papers.get(experiment) if isinstance(experiment, str) else experiment
-    base = base() if isinstance(base, Paper) else base
-    base = instance("experiment", base, Experiment, "the name of a paper, a paper or one of its experiments")
-    numbers, block, paper = seed_list(seeds), whole("block", block, least=1), base.paper
+    base = experiment_of(studied)
+    if not (dynamics is None or isinstance(dynamics, str)):
+        base, dynamics = replace(base, study=base.study.moving_by(dynamics)), None
+    numbers, block, study = seed_list(seeds), whole("block", block, least=1), base.study
     if dynamics is not None:
-        one_of(f"dynamics of {paper.name}", dynamics, paper.dynamics)
-    wanted = measurements(paper, measure)
+        one_of(f"dynamics of {study.name}", parted(dynamics)[0], study.dynamics)
+    wanted = measurements(study, measure)
     if any(each.claim for each in wanted):
         block = max(block, first_seeds(numbers))  # a claim is judged once, on all seeds
-    chosen = planned(paper, over, kind=kind, points=points, seed=design_seed)
-    return _Plan(paper, base, chosen, wanted, numbers, dynamics, block)
+    chosen = planned(study, over, kind=kind, points=points, seed=design_seed)
+    return _Plan(study, base, chosen, wanted, numbers, dynamics, block)
 
 
 class _Refused(Exception):
@@ -327,7 +340,7 @@ class _Work:
         done = np.array([all(cell.id in self.results for cell in row) for row in self.table])
         dataset = xr.Dataset({"done": (dims, done.reshape(shape))}, self._coords())
         for each in plan.measurements:
-            measure = None if each.claim else each.measure(plan.paper)
+            measure = None if each.claim else each.measure(plan.study)
             kind = measure.kind if measure else "verdict"
             about = {"long_name": measure.long_name if measure else f"verdict of {each.claim}", "kind": kind}
             units = {"units": measure.units if measure else "1 holds, 0 fails"}
@@ -337,16 +350,24 @@ class _Work:
             if measure and measure.law:
                 dataset[f"{each.name}_law"] = (dims, self._law(each.name), {"long_name": "prediction"})
         about = provenance({"kind": "sweep"} | plan.plain(), self.entry.spec["asked"])
-        return dataset.assign_attrs(about | {"paper": plan.paper.name})
+        return dataset.assign_attrs(about | {"paper": plan.study.name})
 
     def _coords(self) -> dict[str, Any]:
         plan = self.plan
         seeds = {"seed": ("seed", list(plan.seeds))}
         if plan.design.axes:
-            return seeds | {name: (name, _coordinate(axis)) for name, axis in plan.design.axes.items()}
+            return seeds | {
+                name: (name, _coordinate(axis), self._linked(name)) for name, axis in plan.design.axes.items()
+            }
         return seeds | {
-            name: ("point", _coordinate([point[name] for point in plan.design.points])) for name in plan.names
+            name: ("point", _coordinate([point[name] for point in plan.design.points]), self._linked(name))
+            for name in plan.names
         }
+
+    def _linked(self, name: str) -> dict[str, str]:
+        """What to call an axis of several settings."""
+        others = self.plan.design.linked.get(name)
+        return {"long_name": " = ".join((name, *others))} if others else {}
 
     def _values(self, name: str, part: str, absent: float) -> np.ndarray:
         rows = [np.concatenate([self._block(cell, name, part, absent) for cell in row]) for row in self.table]

@@ -6,6 +6,7 @@ progress stop at their next chunk and do not come.
 """
 
 import contextlib
+import dataclasses
 import itertools
 import multiprocessing
 import os
@@ -13,11 +14,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -81,6 +85,8 @@ def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcom
     pool = ProcessPoolExecutor(count, context=get_context("loky"), initializer=_begin, initargs=(heard, os.getpid()))
     names: dict[Future[Outcome | None], str] = {}
     try:
+        # Compiled programs stay in a worker; loky takes them for a leak and says so when it starts another.
+        warnings.filterwarnings("ignore", message="A worker was restarted", category=UserWarning)
         with _deaf():
             names.update((pool.submit(work, payload), name) for name, payload in payloads.items())
         yield from _collected(names, said)
@@ -133,10 +139,8 @@ def _listen(heard: Connection, parent: int) -> None:
 
 
 def packed(cell: Cell) -> bytes:
-    """A cell to be sent. Functions of the user's own modules go along by value: a worker may not have their files."""
-    functions = [each.own.of for each in cell.measurements if each.own]
-    modules = {sys.modules.get(getattr(function, "__module__", None) or "") for function in functions}
-    own = [module for module in modules if module and module.__name__.partition(".")[0] not in ("tutelage", "__main__")]
+    """A cell to be sent. What is of the user's own modules goes along by value: a worker may not have their files."""
+    own = [module for module in _modules(cell) if module.__name__.partition(".")[0] not in ("tutelage", "__main__")]
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -145,6 +149,30 @@ def packed(cell: Cell) -> bytes:
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _modules(cell: Cell) -> list[ModuleType]:
+    """The modules of the functions and classes that a cell brings along."""
+    found = {
+        sys.modules.get(getattr(each, "__module__", None) or "") for each in _code((cell.study, cell.measurements))
+    }
+    return [module for module in found if module is not None]
+
+
+def _code(thing: Any) -> Iterator[Any]:
+    """The functions and classes in a thing made of plain parts."""
+    if isinstance(thing, partial):
+        yield from _code((thing.func, thing.args, thing.keywords))
+    elif isinstance(thing, Mapping):
+        yield from _code(tuple(thing.values()))
+    elif isinstance(thing, (list, tuple)):
+        for each in thing:
+            yield from _code(each)
+    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        yield type(thing)
+        yield from _code(tuple(vars(thing).values()))
+    elif callable(thing):
+        yield thing
 
 
 def work(payload: bytes) -> Outcome | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tutelage.papers.beyond_ntk.phases import escaped, high_orders, low_orders
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Size
+from tutelage.study import Size
 
 LEFT = 0.03
 """The plateau is over when `d L` is below this: two thirds of its height, `1 - 3/pi`, at infinite width."""

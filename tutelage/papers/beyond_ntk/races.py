@@ -17,8 +17,8 @@ from tutelage.papers.beyond_ntk import lottery, powers
 from tutelage.papers.beyond_ntk.directions import LEVEL, Hits, hits
 from tutelage.papers.beyond_ntk.orbits import gaussian_base, hadamard_group, simulate
 from tutelage.papers.beyond_ntk.warmup import spaced
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 STEP = 0.3
 """eta_inf: below the limit 0.38 of stability; the slow directions do not notice it."""

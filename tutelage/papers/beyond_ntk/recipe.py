@@ -11,8 +11,8 @@ from tutelage.papers.beyond_ntk.observed import observed
 from tutelage.papers.beyond_ntk.phases import phases
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.fields import updates
-from tutelage.papers.recipe import Move, Recipe
 from tutelage.problem import Gaussian, GaussianRows, Problem, TwoLayer, equicorrelated
+from tutelage.study import Move, Recipe
 from tutelage.trajectory import Stage
 
 

@@ -23,8 +23,8 @@ from tutelage.oracle import EmpiricalOracle, TiedOracle, draw
 from tutelage.papers.beyond_ntk import recipe
 from tutelage.papers.beyond_ntk.observed import paper_loss
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Weights
+from tutelage.study import Size
 
 RIDGES = {
     "ntk-abs": (1e-3, 0.1),

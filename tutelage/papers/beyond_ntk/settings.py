@@ -7,7 +7,7 @@ import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive, check_cosine, updates
-from tutelage.papers.recipe import Settings
+from tutelage.study import Settings
 
 SLOPES = {"abs": (1.0, 0.0), "relu": (0.5, 0.5), "relu2": (1.0, 1.0)}
 """Units `alpha |z| + beta z`, by name."""

@@ -7,7 +7,7 @@ import xarray as xr
 from tutelage.papers.beyond_ntk import tails
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Size
+from tutelage.study import Size
 
 NONE, STAGES, EVER = "none", "two stages", "for ever"
 LOW, HIGH = 2.0, 50.0

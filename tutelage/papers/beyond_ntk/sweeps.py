@@ -8,7 +8,7 @@ from tutelage import BadInput
 from tutelage.dynamics import Event, Snapshot
 from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk.observed import paper_loss
-from tutelage.papers.paper import Diagram
+from tutelage.study import Diagram
 from tutelage.trajectory import Measure, Run
 
 HALVED = 0.5

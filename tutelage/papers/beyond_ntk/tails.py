@@ -7,8 +7,8 @@ import numpy as np
 from tutelage.papers.beyond_ntk.late import slope
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 RECORDS = 120
 FLOOR = 1e-22

@@ -2,9 +2,9 @@
 
 from tutelage.papers.both_layers.recipe import RECIPE
 from tutelage.papers.cards import CARDS
-from tutelage.papers.paper import Paper, contents
+from tutelage.study import Study, contents
 
-PAPER = Paper(
+PAPER = Study(
     **CARDS["both_layers"].words,
     recipe=RECIPE,
     **contents(__name__),

@@ -7,8 +7,8 @@ import numpy as np
 from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record
 from tutelage.papers.both_layers.phases import phases
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.recipe import Recipe
 from tutelage.problem import AbstractEntries, ChiEntries, Gaussian, GaussianEntries, GaussianRows, Problem, TwoLayer
+from tutelage.study import Recipe
 
 
 def target_matrix(settings: BothLayersSettings) -> np.ndarray:

@@ -6,7 +6,7 @@ import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive
-from tutelage.papers.recipe import Settings
+from tutelage.study import Settings
 
 
 class BothLayersSettings(Settings):

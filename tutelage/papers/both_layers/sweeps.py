@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tutelage.papers.both_layers.laws import planted_law, success_law
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import Diagram
+from tutelage.study import Diagram
 from tutelage.trajectory import Measure, Run, phase_times
 
 SMALL = 1e-2

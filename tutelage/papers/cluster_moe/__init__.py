@@ -3,9 +3,9 @@
 from tutelage.papers.cards import CARDS
 from tutelage.papers.cluster_moe.presets import PRESETS
 from tutelage.papers.cluster_moe.recipe import RECIPE
-from tutelage.papers.paper import Paper, contents
+from tutelage.study import Study, contents
 
-PAPER = Paper(
+PAPER = Study(
     **CARDS["cluster_moe"].words,
     recipe=RECIPE,
     **contents(__name__),

@@ -14,8 +14,8 @@ from tutelage.dynamics import NeuronSgd, in_basis, neurons_at
 from tutelage.oracle import Balance
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Clustered, Experts, Numbers, Tasks, Units, activation, antipodal
+from tutelage.study import Size
 
 K = 4
 RATE = 0.5  # alpha_4 beta_4/C of the unit h_4

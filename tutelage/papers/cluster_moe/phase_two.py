@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tutelage.dynamics import Routed, Stream, route, stream
 from tutelage.oracle import expected_router
 from tutelage.papers.cluster_moe.planted import planted
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Top1, Units, expert_outputs
+from tutelage.study import Size
 
 DIM, KAPPA = 30, 0.9
 COUNTS: dict[Size, tuple[int, ...]] = {

@@ -9,7 +9,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.cluster_moe import expected, plan, result
 from tutelage.papers.cluster_moe.presets import unstated
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.recipe import Move, Recipe
+from tutelage.study import Move, Recipe
 from tutelage.trajectory import Certificate, Phase, Run
 
 RECORDS = 48

@@ -9,7 +9,7 @@ import xarray as xr
 from tutelage.papers.cluster_moe.presets import PRESETS
 from tutelage.papers.cluster_moe.recipe import run
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
+from tutelage.study import Size
 
 SMALL: dict[str, Any] = {
     "dim": 20,

@@ -6,8 +6,8 @@ import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive
-from tutelage.papers.recipe import Settings
 from tutelage.problem import Clustered, Clusters, Experts, Tasks, antipodal, orthogonal
+from tutelage.study import Settings
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Orders = dict[Annotated[int, Field(ge=0, le=30)], float]

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from tutelage import BadInput
-from tutelage.papers.paper import Diagram
+from tutelage.study import Diagram
 from tutelage.trajectory import Measure, Run
 
 LEARNT = 0.5

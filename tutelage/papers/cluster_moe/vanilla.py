@@ -19,8 +19,8 @@ from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.expected import ended
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Experts, Numbers, Units
+from tutelage.study import Size
 from tutelage.trajectory import Run
 
 Flags = NDArray[np.bool_]

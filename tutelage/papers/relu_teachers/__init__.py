@@ -1,10 +1,10 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
 from tutelage.papers.cards import CARDS
-from tutelage.papers.paper import Paper, contents
 from tutelage.papers.relu_teachers.recipe import RECIPE
+from tutelage.study import Study, contents
 
-PAPER = Paper(
+PAPER = Study(
     **CARDS["relu_teachers"].words,
     recipe=RECIPE,
     **contents(__name__),

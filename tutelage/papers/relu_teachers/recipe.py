@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record, Sgd
-from tutelage.papers.recipe import Recipe
 from tutelage.papers.relu_teachers.phases import phases
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.problem import AbstractRows, Gaussian, GaussianRows, Problem, TwoLayer, WeakRecoveryRows, equicorrelated
+from tutelage.study import Recipe
 
 
 def teacher_rows(settings: ReluTeachersSettings) -> np.ndarray:

@@ -8,7 +8,7 @@ import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive, check_cosine
-from tutelage.papers.recipe import Settings
+from tutelage.study import Settings
 
 PAPER_STEP = 5e-4
 

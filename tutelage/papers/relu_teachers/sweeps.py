@@ -8,11 +8,11 @@ from jaxtyping import Array, Float
 
 from tutelage import BadInput
 from tutelage.dynamics import Event, Snapshot
-from tutelage.papers.paper import Diagram
 from tutelage.papers.relu_teachers.lasting import plateau_time
 from tutelage.papers.relu_teachers.phases import NEAR_PLATEAU, NEEDED, SEPARATED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Diagram
 from tutelage.trajectory import Measure, Measured, Run, phase_times
 
 

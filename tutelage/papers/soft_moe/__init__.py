@@ -1,10 +1,10 @@
 """Guided by the experts: a soft-routed mixture of experts learns from one."""
 
 from tutelage.papers.cards import CARDS
-from tutelage.papers.paper import Paper, contents
 from tutelage.papers.soft_moe.recipe import RECIPE
+from tutelage.study import Study, contents
 
-PAPER = Paper(
+PAPER = Study(
     **CARDS["soft_moe"].words,
     recipe=RECIPE,
     **contents(__name__),

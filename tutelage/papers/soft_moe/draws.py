@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 COUNTS: dict[Size, int] = {"quick": 2000, "full": 5000}
 MOST = 4 * 10**7  # numbers held at a time: a large problem gets fewer draws

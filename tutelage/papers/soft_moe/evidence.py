@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import gaps
 from tutelage.papers.soft_moe.draws import COUNTS, Draws
 from tutelage.papers.soft_moe.lifted import Lifted
@@ -16,6 +15,7 @@ from tutelage.papers.soft_moe.pruned import Pruned
 from tutelage.papers.soft_moe.races import Race, Sweep, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import Single
+from tutelage.study import Size
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from scipy.optimize import brentq
 from tutelage import BadInput
 from tutelage.analysis import Pruning, gram_of, prune, prune_run
 from tutelage.oracle import population_oracle
-from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import Race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem import Numbers, Weights
+from tutelage.study import Size
 from tutelage.trajectory import Run
 
 DIMS = (200, 1000)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.analysis import lines, mean_interval
-from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers
+from tutelage.study import Size
 from tutelage.trajectory import Run
 
 STAGE = 0.4

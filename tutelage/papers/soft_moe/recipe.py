@@ -3,11 +3,11 @@
 import numpy as np
 
 from tutelage.dynamics import AbstractDynamics, Descent, Flow, Record, Sgd
-from tutelage.papers.recipe import Recipe
 from tutelage.papers.soft_moe.events import CROSSINGS
 from tutelage.papers.soft_moe.phases import phases
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Gaussian, Mixture, MixtureRows, Problem, equicorrelated
+from tutelage.study import Recipe
 
 PARTS = {
     "routers and experts": ("routers", "experts"),

@@ -8,7 +8,7 @@ import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive, check_cosine, updates
-from tutelage.papers.recipe import Settings
+from tutelage.study import Settings
 
 
 class SoftMoeSettings(Settings):

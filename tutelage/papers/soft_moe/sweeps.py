@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.dynamics import Event, Snapshot
-from tutelage.papers.paper import Diagram
 from tutelage.papers.soft_moe.events import expert_overlap
 from tutelage.papers.soft_moe.predictions import recovered_law, recovery_law, success_law
+from tutelage.study import Diagram
 from tutelage.trajectory import Measure, Run
 
 SURE = 0.95

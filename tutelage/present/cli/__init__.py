@@ -16,18 +16,17 @@ from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
     Json,
-    PaperName,
     Preset,
     Quiet,
     Seeds,
     Sets,
     StoreFolder,
+    StudyName,
     configured,
     console,
     length,
     named,
     print_json,
-    shortened,
     stoppable,
     tell,
     writable,
@@ -37,7 +36,7 @@ from tutelage.present.cli.sweep import diagram, sweep
 
 if TYPE_CHECKING:
     from tutelage.papers.cards import Card
-    from tutelage.papers.paper import Paper
+    from tutelage.study.study import Study
     from tutelage.trajectory.findings import Table
 
 
@@ -98,35 +97,39 @@ Certify = Annotated[bool, typer.Option("--certify", help="Check reported numbers
 
 @app.command()
 def papers(
-    name: Annotated[str | None, typer.Argument(metavar="PAPER", help="Show this paper in detail.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="Show this one in detail: a name, or a file my_study.py.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the papers, or show one: its settings, figures and claims.
+    """List the papers and all installed studies, or show one: its settings, figures and claims.
 
     \b
     Example:
       tutelage papers both_layers
     """
-    from tutelage import papers as registry
     from tutelage.present import terminal
 
-    if as_json:
-        print_json(_details(registry.get(name)) if name else [_summary(card) for card in registry.cards()])
-    elif name:
-        terminal.paper(console(), registry.get(name))
+    if name:
+        from tutelage.study.registry import get
+
+        known = get(name)
+        print_json(_details(known)) if as_json else terminal.paper(console(), known)
+    elif as_json:
+        print_json([_summary(card) for card in _cards()])
     else:
-        terminal.papers(console(), registry.cards())
+        terminal.papers(console(), _cards())
 
 
 @app.command()
 def run(
-    paper: PaperName,
+    study: StudyName,
     sets: Sets = None,
     preset: Preset = None,
     seeds: Seeds = 8,
     dynamics: Dynamics = None,
     certify: Certify = False,
-    claims: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings, too.")] = False,
+    claims: Annotated[bool, typer.Option("--check", help="Check its claims at these settings, too.")] = False,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -143,10 +146,10 @@ def run(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a paper's experiment and print a summary; a run that the store has is read, not computed.
+    """Run a study and print a summary; a run that the store has is read, not computed.
 
-    If nothing is set it is the short form, which takes seconds; `tutelage papers PAPER` lists other presets, the
-    paper's own sizes among them, and how long they take. With --set and no --preset, everything else is the paper's.
+    If nothing is set it is the short form, which takes seconds; `tutelage papers STUDY` lists other presets, a
+    paper's own sizes among them, and how long they take. With --set and no --preset, everything else is the default.
     Ctrl-C stops it and keeps what was done; the same command goes on from there.
 
     \b
@@ -158,8 +161,8 @@ def run(
     from tutelage.store.store import Store
     from tutelage.trajectory.findings import Table
 
-    preset = preset if claims else shortened(paper, sets, preset)  # claims are about the paper's own sizes
-    chosen, settings = configured(paper, sets, preset)
+    # Claims are about the study's own sizes.
+    chosen, settings, preset = configured(study, sets, preset, short=not claims)
     writable(out, figure)
     with Progress(quiet=quiet, title=f"running {chosen.name}") as progress, stoppable():
         if said := length(chosen, preset):
@@ -189,7 +192,7 @@ def run(
 
 @app.command()
 def check(
-    paper: PaperName,
+    study: StudyName,
     sets: Sets = None,
     preset: Preset = None,
     seeds: Seeds = 10,
@@ -201,7 +204,7 @@ def check(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check a paper's claims: measured value beside bound.
+    """Check the claims of a study: measured value beside bound.
 
     \b
     Example:
@@ -214,7 +217,7 @@ def check(
     from tutelage.present.reproduction import Crash
     from tutelage.store.store import Store
 
-    chosen, settings = configured(paper, sets, preset)
+    chosen, settings, _ = configured(study, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
     store = Store(folder)
@@ -237,7 +240,7 @@ def check(
 @app.command()
 def reproduce(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="PAPER[/FIGURE]", help="Papers or single figures; default: all.")
+        list[str] | None, typer.Argument(metavar="STUDY[/FIGURE]", help="Studies or single figures; default: all.")
     ] = None,
     full: Annotated[bool, typer.Option("--full/--quick", help="The papers' own sizes, or quick ones.")] = False,
     out: Annotated[Path, typer.Option(parser=named, metavar="DIR", help="Folder for the report and its files.")] = Path(
@@ -286,6 +289,26 @@ for _command in (sweep, diagram, runs, show, export, rm, bench):
 
 
 @app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study, as of a Python module: my_paper.")],
+    folder: Annotated[
+        Path | None, typer.Option("--out", parser=named, metavar="DIR", help="Where to; default: a folder of its name.")
+    ] = None,
+) -> None:
+    """Write a study of your own that runs as it is: settings, problem, claims, a figure, a test, a page.
+
+    \b
+    Example:
+      tutelage new my_paper
+    """
+    from tutelage.present.new_study import new_study
+
+    made = new_study(name, folder)
+    tell(*made)
+    typer.echo(f"Run it: tutelage run {made[0]}\nIts claims: tutelage check {made[0]}")
+
+
+@app.command()
 def version(as_json: Json = False) -> None:
     """Print the version; with --json also those of what it stands on.
 
@@ -304,7 +327,7 @@ def version(as_json: Json = False) -> None:
 # ---- shared
 
 
-def _claims(paper: "Paper", done: Any, progress: Any) -> "Table":
+def _claims(paper: "Study", done: Any, progress: Any) -> "Table":
     from tutelage.study.checking import claims_of
 
     return claims_of(paper, done, progress)
@@ -317,11 +340,26 @@ def _draw(done: Any, title: str, path: Path) -> None:
     figures.save(overview(done.dataset, title), path)
 
 
+def _cards() -> list["Card"]:
+    """What each study is: of papers it is written down, so that nothing is imported; others are loaded."""
+    from tutelage.papers.cards import CARDS
+    from tutelage.study.announced import installed
+
+    return [CARDS.get(name) or _card(name) for name in installed()]
+
+
+def _card(name: str) -> "Card":
+    from tutelage.papers.cards import Card
+    from tutelage.study.registry import get
+
+    return Card.of(get(name))
+
+
 def _summary(card: "Card") -> dict[str, Any]:
     return card.words | {"figures": card.figures, "claims": card.claims}
 
 
-def _details(paper: "Paper") -> dict[str, Any]:
+def _details(paper: "Study") -> dict[str, Any]:
     from tutelage.present.settings_table import parameters
 
     keys = ("id", "where", "statement", "setting", "ours", "must_hold")

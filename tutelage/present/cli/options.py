@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ from tutelage._errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tutelage.papers.paper import Paper
+    from tutelage.study.study import Study
 
 
 def named(text: str | Path) -> Path:
@@ -24,15 +24,25 @@ def named(text: str | Path) -> Path:
     return Path(text)
 
 
-PaperName = Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper; `tutelage papers` lists them.")]
+StudyName = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY", help="A paper or study by name, which `tutelage papers` lists, or a file: my_study.py."
+    ),
+]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
 ]
 Preset = Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Start from a named set of settings.")]
 Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds.")]
 Dynamics = Annotated[
-    Literal["descent", "flow", "sgd"] | None,
-    typer.Option("--dynamics", help="Gradient descent, gradient flow or online SGD; default: the paper's own."),
+    str | None,
+    typer.Option(
+        "--dynamics",
+        metavar="NAME",
+        help="How to move: descent, flow, sgd or another that the study knows; with changes: flow:until=1e3,rtol=1e-9. "
+        "Default: the study's first.",
+    ),
 ]
 FigureFile = Annotated[
     Path | None, typer.Option("--figure", parser=named, metavar="FILE.png", help="Draw it into this file.")
@@ -98,36 +108,41 @@ def stoppable(kept: str = "what was done is kept, and the same command goes on f
         raise typer.Exit(1) from None
 
 
-def configured(name: str, sets: list[str] | None, preset: str | None) -> tuple["Paper", Any]:
-    """The paper and its settings: the preset first, then what was set by hand."""
-    from tutelage import papers as registry
+def configured(name: str, sets: list[str] | None, preset: str | None, *, short: bool = False) -> "Configured":
+    """The study and its settings: the preset first, then what was set by hand. `short`: if neither is given, the short
+    form of the study."""
     from tutelage._errors import unknown
     from tutelage._values import assignments
+    from tutelage.study.registry import get
 
-    paper = registry.get(name)
-    if preset is not None and preset not in paper.presets:
-        raise unknown(f"preset of {name}", preset, paper.presets)
-    return paper, paper.configure((paper.presets[preset] if preset else {}) | assignments(sets or ()))
+    study = get(name)
+    if short and preset is None and not sets and SHORT in study.presets:
+        preset = SHORT
+    if preset is not None and preset not in study.presets:
+        raise unknown(f"preset of {study.name}", preset, study.presets)
+    values = (study.presets[preset] if preset else {}) | assignments(sets or ())
+    return Configured(study, study.configure(values), preset)
+
+
+class Configured(NamedTuple):
+    """A study with settings, and the preset that they began from."""
+
+    study: "Study"
+    settings: Any
+    preset: str | None
 
 
 SHORT = "short"
 
 
-def shortened(name: str, sets: list[str] | None, preset: str | None) -> str | None:
-    """The preset of a run: the paper's short form if nothing is set."""
-    from tutelage import papers as registry
-
-    return SHORT if preset is None and not sets and SHORT in registry.get(name).presets else preset
-
-
-def length(paper: "Paper", preset: str | None) -> str:
+def length(study: "Study", preset: str | None) -> str:
     """What to say of a preset before it is run: how long it takes, or where the longer or the shorter form is."""
     from tutelage.present.terminal import spent
 
     if preset is None:
-        return "what is not set is the default; --preset short begins from a run of seconds." * (SHORT in paper.presets)
-    if preset == SHORT and paper.own:
-        changed = ", ".join(f"{key}={value}" for key, value in paper.presets[SHORT].items())
-        longer = f"--preset {paper.own} has the paper's own sizes{spent(paper.takes.get(paper.own), ' and takes {}')}"
+        return "what is not set is the default; --preset short begins from a run of seconds." * (SHORT in study.presets)
+    if preset == SHORT and study.own:
+        changed = ", ".join(f"{key}={value}" for key, value in study.presets[SHORT].items())
+        longer = f"--preset {study.own} has the paper's own sizes{spent(study.takes.get(study.own), ' and takes {}')}"
         return f"--preset short, the main effect in seconds ({changed}); {longer}."
-    return spent(paper.takes.get(preset), f"--preset {preset} takes {{}}.")
+    return spent(study.takes.get(preset), f"--preset {preset} takes {{}}.")

@@ -13,8 +13,8 @@ from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console,
 if TYPE_CHECKING:
     import xarray as xr
 
-    from tutelage.analysis.claims import Table
     from tutelage.store.store import Entry
+    from tutelage.study.study import Study
     from tutelage.trajectory.result import Run
 
 RunName = Annotated[
@@ -23,7 +23,7 @@ RunName = Annotated[
 
 
 def runs(
-    paper: Annotated[str | None, typer.Option(metavar="PAPER", help="Only runs of this paper.")] = None,
+    paper: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this paper or study.")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Only where it is true, such as 'dim>1e4' or 'state=finished'; may be "
@@ -67,7 +67,11 @@ def runs(
 
 def show(
     run: RunName,
-    check: Annotated[bool, typer.Option("--check", help="Check the paper's claims at these settings now.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check the study's claims at these settings now.")] = False,
+    study: Annotated[
+        str | None,
+        typer.Option(metavar="STUDY", help="The study of the run, if it is not installed: a file my_study.py."),
+    ] = None,
     figure: FigureFile = None,
     opened: Annotated[bool, typer.Option("--open", help="Draw it and open the picture.")] = False,
     folder: StoreFolder = None,
@@ -98,7 +102,7 @@ def show(
     elif entry.state != "finished":
         _show_unfinished(entry, as_json)
     else:
-        _show_run(entry, check, figure, opened, as_json)
+        _show_run(entry, study, check, figure, opened, as_json)
 
 
 def export(
@@ -173,12 +177,12 @@ def _check_names(names: list[str], entries: list["Entry"]) -> None:
     strange = [name for name in names if all(entry.value(name) is None for entry in entries)]
     if not strange or not entries:
         return
-    from tutelage import papers
     from tutelage._errors import unknown
+    from tutelage.study import registry
 
     facts = {"id", "kind", "state", "seeds", "paper", "dynamics", "loss", "seconds"}
     told = {name for entry in entries for part in (entry.spec, entry.summary) for name in part}
-    settings = {name for each in papers.names() for name in papers.get(each).settings.model_fields}
+    settings = {name for each in registry.names() for name in registry.get(each).settings.model_fields}
     for name in strange:
         if name not in facts | told | settings:
             raise unknown("name in --where", name, facts | settings)
@@ -215,38 +219,56 @@ def _about(entry: "Entry") -> dict[str, Any]:
     return {"id": entry.id, "state": entry.state, **about, "seeds": len(entry.spec["seeds"]), "folder": entry.folder}
 
 
-def _show_run(entry: "Entry", check: bool, figure: Path | None, opened: bool, as_json: bool) -> None:
-    from tutelage import papers
+def _show_run(entry: "Entry", study: str | None, check: bool, figure: Path | None, opened: bool, as_json: bool) -> None:
     from tutelage.analysis.claims import Table
     from tutelage.present.progress import Progress
     from tutelage.store.fetching import opened as read
     from tutelage.study.checking import claims_of
 
-    done = read(entry)
-    table = _standing_claims(done, entry.spec["paper"])
+    done, name = read(entry), entry.spec["paper"]
+    known = _study_of(name, study)
+    table = known.judged(done).claims if known else done.claims
     if check:
+        if known is None:
+            raise BadInput(_unfound(name))
         with Progress(title="checking claims", quiet=as_json, alike=False) as progress:
-            table = claims_of(papers.get(entry.spec["paper"]), done, progress)
+            table = claims_of(known, done, progress)
     claims = None if table is None else table.records()
     _show_dataset(done.dataset, _about(entry), claims, as_json)
-    if claims is None and not as_json:
-        state = "not checked yet" if done.claims is None else "kept, but judged by other code than the present"
-        typer.echo(f"\nClaims: {state}; `tutelage show {entry.id[:8]} --check` checks them.")
-    _picture(done.dataset, f"{entry.spec['paper']} {entry.id[:8]}", figure, opened, entry)
+    if not as_json:
+        _tell_claims(entry, known, done, claims)
+    _picture(done.dataset, f"{name or 'run'} {entry.id[:8]}", figure, opened, entry)
     if check and Table.read(claims or []).broken:
         raise typer.Exit(1)
 
 
-def _standing_claims(done: "Run", paper: str) -> "Table | None":
-    """The kept claims of a run, unless its paper would judge them by other code now."""
-    from tutelage import papers
+def _tell_claims(entry: "Entry", known: "Study | None", done: "Run", claims: Any) -> None:
+    """What is to be said about claims that are not shown, or not judged by the present code."""
+    name = entry.spec["paper"]
+    if known is None:
+        if claims is not None:
+            typer.echo(f"tutelage: {_unfound(name)} Its claims are those that were kept.", err=True)
+    elif claims is None and len(known.claims):
+        state = "not checked yet" if done.claims is None else "kept, but judged by other code than the present"
+        typer.echo(f"\nClaims: {state}; `tutelage show {entry.id[:8]} --check` checks them.")
 
-    if done.claims is None:
-        return None
-    if paper in papers.names():
-        return papers.get(paper).judged(done).claims
-    typer.echo(f"tutelage: {paper!r} is no paper of this installation; its claims are those that were kept.", err=True)
-    return done.claims
+
+def _unfound(name: str) -> str:
+    if not name:
+        return "This run is of no study, so that it has no claims; `tutelage check STUDY` checks those of one."
+    return f"{name!r} is not installed here; name its file, --study my_study.py."
+
+
+def _study_of(name: str, study: str | None) -> "Study | None":
+    """The study of a run: the one that was named, or the installed one of its name; None if there is none."""
+    from tutelage.study import registry
+
+    if study is None:
+        return registry.get(name) if name in registry.names() else None
+    found = registry.get(study)
+    if found.name != name:
+        raise BadInput(f"The run is of the study {name!r}, but {study} has {found.name!r}; name the file of {name!r}.")
+    return found
 
 
 def _show_dataset(

@@ -1,4 +1,4 @@
-"""The commands for many runs: a sweep over settings, and the phase diagrams of a paper."""
+"""The commands for many runs: a sweep over settings, and the phase diagrams of a study."""
 
 import warnings
 from pathlib import Path
@@ -12,12 +12,12 @@ from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
     Json,
-    PaperName,
     Preset,
     Quiet,
     Seeds,
     Sets,
     StoreFolder,
+    StudyName,
     configured,
     console,
     print_json,
@@ -38,7 +38,7 @@ Processes = Annotated[
 
 
 def sweep(
-    paper: PaperName,
+    study: StudyName,
     over: Annotated[
         list[str],
         typer.Option("--over", metavar="NAME=VALUES", help="A setting to sweep: a,b,c or low..high:count; may be "
@@ -47,7 +47,7 @@ def sweep(
     measure: Annotated[
         list[str],
         typer.Option("--measure", metavar="NAMES", help="What to keep of each seed: names with commas between, such as "
-                     "final_loss, claim:ID or own.py:function; `tutelage papers PAPER` lists a paper's own."),
+                     "final_loss, claim:ID or own.py:function; `tutelage papers STUDY` lists a study's own."),
     ],
     sets: Sets = None,
     preset: Preset = None,
@@ -68,7 +68,7 @@ def sweep(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Run a paper's experiment over many settings, keep a few numbers of each run, and fit laws to them.
+    """Run a study over many settings, keep a few numbers of each run, and fit laws to them.
 
     Only what the store does not have is computed. Ctrl-C stops it; the same command goes on from there.
 
@@ -77,11 +77,11 @@ def sweep(
       tutelage sweep soft_moe --set init=orthonormal --over dim=1e3..1e8:11 --seeds 32 --measure recovery_time --fit
     """
     from tutelage.analysis.scaling.laws import LAWS
-    from tutelage.papers.paper import Experiment
+    from tutelage.study.study import Experiment
 
     if law not in LAWS:
         raise unknown("law", law, LAWS)
-    chosen, settings = configured(paper, sets, preset)
+    chosen, settings, _ = configured(study, sets, preset)
     writable(None, figure)
     options: dict[str, Any] = {
         "over": _over(over),
@@ -95,7 +95,7 @@ def sweep(
 
 
 def diagram(
-    paper: PaperName,
+    study: StudyName,
     name: Annotated[
         str | None, typer.Argument(metavar="[DIAGRAM]", help="Name of the diagram; default: the first.")
     ] = None,
@@ -108,17 +108,19 @@ def diagram(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute a phase diagram of a paper: one measure over two settings, beside its law.
+    """Compute a phase diagram of a study: one measure over two settings, beside its law.
 
     \b
     Example:
       tutelage diagram both_layers --quick --figure success.png
     """
-    from tutelage import papers
+    from tutelage.study.registry import get
 
-    chosen = papers.get(paper)
+    chosen = get(study)
     if not chosen.diagrams:
-        raise BadInput(f"{paper} has no phase diagrams; `tutelage sweep {paper}` makes one over any two settings.")
+        raise BadInput(
+            f"{chosen.name} has no phase diagrams; `tutelage sweep {study}` makes one over any two settings."
+        )
     which = chosen.diagram(name) if name else chosen.diagrams[0]
     writable(None, figure)
     size: Literal["quick", "full"] = "full" if full else "quick"
@@ -160,7 +162,7 @@ def report(
 def _over(texts: list[str]) -> dict[str, str]:
     found = {}
     for text in texts:
-        name, equals, values = (part.strip() for part in text.partition("="))
+        name, equals, values = (part.strip() for part in text.rpartition("="))
         if not (name and equals and values):
             raise BadInput(f"--over {text!r} is not of the form name=values; write for example --over dim=1e2..1e8:13.")
         found[name] = values
@@ -182,7 +184,7 @@ def _swept(
 
     client = connect(scheduler) if scheduler else None
     with (
-        Progress(quiet=quiet, title=f"sweeping {experiment.paper.name}") as progress,
+        Progress(quiet=quiet, title=f"sweeping {experiment.study.name}") as progress,
         stoppable(),
         warnings.catch_warnings(),
     ):

@@ -14,8 +14,8 @@ from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
 SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size

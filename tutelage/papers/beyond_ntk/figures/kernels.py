@@ -9,7 +9,7 @@ from tutelage.analysis import Mark, Panel, Series, Sheet, hermite_tail, line
 from tutelage.papers.beyond_ntk import rivals
 from tutelage.papers.beyond_ntk.rivals import Contest
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 NETWORK, BOUND = "network", "bound for any features"
 LABELS = {

@@ -8,7 +8,7 @@ from tutelage.papers.beyond_ntk.directions import blow_up_time
 from tutelage.papers.beyond_ntk.lottery import FATES, KINDS, bars
 from tutelage.papers.beyond_ntk.races import PLANS, by_direction_equation, network, race, tables
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 SHOWN = 1500  # starts of the direction equation in the first panel
 

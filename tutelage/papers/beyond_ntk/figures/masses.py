@@ -7,7 +7,7 @@ from tutelage.analysis import GREY, Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.late import STEP, late, slope, tail
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 RATIO = 3.0
 DIMS = {"quick": 50, "full": 200}

@@ -11,7 +11,7 @@ from tutelage.papers.beyond_ntk.figures.beyond.common import along
 from tutelage.papers.beyond_ntk.figures.stagewise import ORDERS, TIME
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 RECORDS = 200
 UNTIL = 3000.0

@@ -7,10 +7,10 @@ from tutelage import flow
 from tutelage.analysis import GREY, Panel, Sheet, line
 from tutelage.dynamics import Record
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import recipe as relu_teachers
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.problem import Gaussian, GaussianRows, Problem, TwoLayer
+from tutelage.study import Figure, Size
 
 DIM, TEACHERS, RECORDS = 500, 3, 200
 OBSERVED = ("loss", "loss_order", "loss_beyond")

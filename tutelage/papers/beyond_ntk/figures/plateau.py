@@ -20,7 +20,7 @@ from tutelage.papers.beyond_ntk.escapes import (
 )
 from tutelage.papers.beyond_ntk.figures.beyond.common import TIME, barred
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 
 def compute(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:

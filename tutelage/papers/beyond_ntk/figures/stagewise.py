@@ -9,7 +9,7 @@ from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.phases import STAGES
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 ORDERS = {0: "0th", 2: "2nd", 4: "4th", 6: "6th"}
 STEP, SAMPLES, UNTIL, RECORDS = 0.02, 10_000, 2000.0, 300

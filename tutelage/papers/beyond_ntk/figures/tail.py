@@ -8,7 +8,7 @@ from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.masses import law_loss
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, local_slopes, losses
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 STEEPEST = -12.0
 

@@ -6,7 +6,7 @@ from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.stops import EVER, HIGH, LOW, NONE, PLANS, STAGES, standing, truncated_run
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 WAYS = (NONE, STAGES, EVER)
 LABELS = {NONE: "none", STAGES: rf"$1/\lambda$ = {LOW:g}, then {HIGH:g}", EVER: rf"$1/\lambda$ = {LOW:g} for ever"}

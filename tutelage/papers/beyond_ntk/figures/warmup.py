@@ -9,7 +9,7 @@ from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, line, spre
 from tutelage.papers.beyond_ntk import races
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.warmup import excess, flow
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 EVERY = 3  # records from point to point
 NAMES = {"zero": r"$|\Delta|$", "plus": r"$\delta_+$", "minus": r"$\delta_-$"}

@@ -8,7 +8,7 @@ from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.figures.beyond.common import TIME
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.width import LEFT, expected_error, sized
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 LOOKS = (2.0, 8.0, 60.0)
 """Times at which the error is shown against the width."""

@@ -8,7 +8,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_rate
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 PERTURBATIONS = (0.3, 0.1, 0.03)
 

@@ -8,7 +8,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.both_layers.laws import plateau_level
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 VALUES = (3.0, 1.0, 0.3)
 

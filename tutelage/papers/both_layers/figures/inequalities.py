@@ -15,7 +15,7 @@ from tutelage.papers.both_layers.inequalities import (
     sharp_pl,
 )
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 SHADED = Mark("claimed: theta >= pi/2", span=(math.pi / 2, math.pi))
 

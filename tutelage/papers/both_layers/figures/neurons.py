@@ -9,7 +9,7 @@ from tutelage.papers.both_layers.figures.common import path, plane
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import line_slice
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 ARROWS = (Mark("a", arrow=(0, 0, 1, 0)), Mark("-a", arrow=(0, 0, -1, 0)))
 OBSERVED = ("loss", "gradient_norm", "second")

@@ -10,7 +10,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.both_layers.pairs import pair_up
 from tutelage.papers.both_layers.recipe import run, target_matrix
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 
 def compute(settings: BothLayersSettings, size: Size, *, outputs: int) -> xr.Dataset:

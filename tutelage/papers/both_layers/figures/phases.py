@@ -8,7 +8,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.reduced import paper_alignment_steps, paper_growth_steps
 from tutelage.papers.both_layers.settings import BothLayersSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 SCALE, STEP = 1e-4, 0.1
 SCALES_TRIED = tuple(10.0**-p for p in (2, 3, 4, 6, 8, 10, 12))

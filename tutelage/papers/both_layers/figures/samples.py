@@ -8,7 +8,7 @@ from tutelage.dynamics import Record
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.two_neurons import TwoNeurons
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 RATIOS = {"quick": (2.0, 3.0, 4.0), "full": (2.0, 2.5, 3.0, 4.0, 6.0)}
 

@@ -10,7 +10,7 @@ from tutelage.papers.both_layers.laws import success_law
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.start import both_signs, growing_modes
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 from tutelage.trajectory import Run
 
 WIDTHS = {"quick": (2, 3, 4), "full": (2, 3, 4, 5, 6, 8)}

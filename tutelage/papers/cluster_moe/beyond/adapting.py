@@ -6,8 +6,8 @@ import xarray as xr
 
 from tutelage.papers.cluster_moe.beyond.bench import Bench, Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
-from tutelage.papers.paper import Size
 from tutelage.problem import Threshold, TopK
+from tutelage.study import Size
 
 LEVELS: dict[Size, tuple[float, ...]] = {
     "quick": tuple(np.linspace(-3, 3, 7).tolist()),

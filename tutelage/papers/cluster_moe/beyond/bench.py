@@ -20,8 +20,8 @@ from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.second_layer import learned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import First, Numbers, Router, Units, unit_values
+from tutelage.study import Size
 
 CHUNK = 8192
 

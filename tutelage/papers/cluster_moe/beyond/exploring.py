@@ -13,8 +13,8 @@ from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.runs import SEEDS, configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Units
+from tutelage.study import Size
 
 BATCHES: dict[Size, tuple[int, ...]] = {"quick": (100_000,), "full": (20_000, 100_000, 400_000)}
 """Samples of the router's one step, besides the step in expectation."""

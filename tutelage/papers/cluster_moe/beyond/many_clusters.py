@@ -20,9 +20,9 @@ from tutelage.papers.cluster_moe.beyond.bench import Bench
 from tutelage.papers.cluster_moe.expected import PATIENCE, drawn, ended, routed
 from tutelage.papers.cluster_moe.result import sharply
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Clusters, Numbers, Router, Threshold, TopK
 from tutelage.problem import stream as weights_of
+from tutelage.study import Size
 
 EACH = 4
 """Experts for each cluster; in expectation for each of the largest number of them."""

@@ -8,8 +8,8 @@ import xarray as xr
 from tutelage.papers.cluster_moe.beyond.bench import Tried, benches
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Threshold
+from tutelage.study import Size
 
 Kept = tuple[int, ...]
 

@@ -18,9 +18,9 @@ from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.beyond.exploring import by_record, followed, tried
 from tutelage.papers.cluster_moe.runs import SEEDS, configured
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Size
 from tutelage.problem import Numbers, Units
 from tutelage.problem import stream as weights_of
+from tutelage.study import Size
 
 SHAKES = (0.0, 0.5, 1.0)
 """How large the perturbation of a copied neuron is, as a multiple of its length."""

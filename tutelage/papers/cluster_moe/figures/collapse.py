@@ -8,7 +8,7 @@ import xarray as xr
 from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.phase_two import BATCH, DIM, KAPPA, STEP, many_steps
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 NOISE, BALANCE = 1.0, 0.1
 CASES = {

@@ -7,7 +7,7 @@ from tutelage.analysis import Mark, Panel, Series, Sheet, line, mean_interval
 from tutelage.papers.cluster_moe.learned import error_ratio
 from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 NAMES = {"moe": "mixture of experts", "vanilla": "without a router"}
 LEVEL = 0.95

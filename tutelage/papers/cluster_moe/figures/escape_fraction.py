@@ -8,7 +8,7 @@ import xarray as xr
 from tutelage.analysis import Panel, Series, Sheet, binomial_interval, line
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import PROTECTED, ROUNDS, WIDTH, Escapes, escapes, example, race
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 LEVEL = 0.95
 

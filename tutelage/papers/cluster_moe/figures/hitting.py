@@ -17,7 +17,7 @@ from tutelage.papers.cluster_moe.passages import (
     passage,
 )
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:

@@ -8,7 +8,7 @@ from tutelage.analysis import Sheet
 from tutelage.papers.cluster_moe.figures import recovered, specialisation
 from tutelage.papers.cluster_moe.runs import configured, laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 SMALL: dict[str, Any] = {
     "dim": 24,

@@ -8,7 +8,7 @@ import xarray as xr
 from tutelage.analysis import Field, Panel, Sheet
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.papers.cluster_moe.vanilla import WIDTH, shares
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 MEANS = ("antipodal", "orthogonal")
 RADII: dict[Size, tuple[float, ...]] = {"quick": (0.5, 1.0, 3.0), "full": (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)}

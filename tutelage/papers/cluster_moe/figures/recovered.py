@@ -8,7 +8,7 @@ from tutelage.papers.cluster_moe.figures.specialisation import cells, task_names
 from tutelage.papers.cluster_moe.learned import RECOVERED, sharpest, tasks
 from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 
 def read_off(data: xr.Dataset, settings: ClusterMoeSettings, seed: int = 0) -> xr.Dataset:

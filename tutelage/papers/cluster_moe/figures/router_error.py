@@ -8,7 +8,7 @@ from tutelage.oracle import passing
 from tutelage.papers.cluster_moe.phase_two import COUNTS, DIM, KAPPA, expected, misses, one_step
 from tutelage.papers.cluster_moe.planted import planted
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 KINDS = ("drawn", "averaged")
 

@@ -10,7 +10,7 @@ from tutelage.papers.cluster_moe.learned import cosines, exceeding
 from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 TASKS = {"w1": "$w_1^*$", "w2": "$w_2^*$", "wg": "$w_g^*$"}
 

@@ -6,7 +6,7 @@ import xarray as xr
 from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.passages import CASES, NEURONS, STEPS, Case, balance_of, settled
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:

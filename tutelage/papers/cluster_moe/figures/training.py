@@ -6,7 +6,7 @@ from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band
 from tutelage.papers.cluster_moe.learned import grown, tasks
 from tutelage.papers.cluster_moe.runs import of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 KINDS = {"own": "own local task", "shared": "global task", "other": "other local task"}
 

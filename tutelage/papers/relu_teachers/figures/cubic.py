@@ -9,13 +9,13 @@ import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.dynamics import Record, Stop
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import nearest
 from tutelage.papers.relu_teachers.local import measured_constant, rate
 from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 LONG = {
     size: {"teachers": 4, "students": 20, "init": "weak", "step": step, "steps": steps}

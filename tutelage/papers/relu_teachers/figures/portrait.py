@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Field, Mark, Panel, Series, Sheet, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.symmetric import FixedPoint, Symmetric
+from tutelage.study import Figure, Size
 
 TEACHERS = (2, 4)
 COPIES = 3

@@ -8,13 +8,13 @@ import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Sheet, line
 from tutelage.dynamics import Record
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import assumptions
 from tutelage.papers.relu_teachers.chain import first_phase_time, log10_sigma, norm_bounds
 from tutelage.papers.relu_teachers.figures.shelf import OBSERVED
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 
 class Case(NamedTuple):

@@ -8,12 +8,12 @@ import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Sheet, line, lines
 from tutelage.dynamics import Record
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.phases import SEPARATED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 TEACHERS, STUDENTS, DIM = 2, 6, 40
 SCALES = {"quick": (1e-6, 1e-9, 1e-12, 1e-15), "full": (1e-6, 1e-9, 1e-12, 1e-15, 1e-18)}

@@ -9,12 +9,12 @@ import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line, lines
 from tutelage.dynamics import Record
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 from tutelage.trajectory import Run
 
 Init = Literal["gaussian", "weak"]

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 ORDER_DIM = {"quick": 10**5, "full": 10**7}
 ORDER_SEEDS = {"quick": 2, "full": 10}

@@ -7,7 +7,6 @@ import xarray as xr
 
 from tutelage import BadInput
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.pruned import (
     TOLERANCE,
@@ -18,6 +17,7 @@ from tutelage.papers.soft_moe.pruned import (
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import WINDOW, Tuning
+from tutelage.study import Figure, Size
 from tutelage.trajectory import Run
 
 POINTS = {"quick": 106, "full": 421}

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import NEEDED, Constants
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers
+from tutelage.study import Figure, Size
 
 SAMPLES_3A, SAMPLES_3B = 10**5, 10**6  # the paper's numbers
 SEED = 3

@@ -4,10 +4,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Field, Panel, Series, Sheet, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.races import SEEDS, Race
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 KEPT = ["loss", "overlap_expert", "overlap_router", "norm_expert", "expert_time", "router_time"]
 # B/eta sets the noise of SGD. The paper gives neither; the flow is followed where B/eta is far above 2e6.

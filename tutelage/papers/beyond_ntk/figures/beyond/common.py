@@ -10,7 +10,7 @@ from tutelage.analysis import BAND, Series, band, seed_lines
 from tutelage.papers.beyond_ntk.escapes import RECORDS, scale
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Size
+from tutelage.study import Size
 
 TIME = r"time $\eta_\infty T$"
 SEEDS = 3

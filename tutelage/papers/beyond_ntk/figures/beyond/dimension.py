@@ -11,7 +11,7 @@ from tutelage.papers.beyond_ntk.escapes import RECORDS, first_below
 from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, along, barred, curves
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 TEACHERS, WIDTH, UNTIL = 4, 8, 70.0
 DIMS: dict[Size, tuple[int, ...]] = {

@@ -7,7 +7,7 @@ from tutelage.analysis import GREY, Panel, Sheet, line, lines
 from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, along, barred, curves, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 KAPPAS: dict[Size, tuple[float, ...]] = {"quick": (1.0, 2.0, 4.0, 8.0), "full": (1.0, 2.0, 4.0, 8.0, 16.0)}
 SHOWN = (1.0, 4.0, 8.0)

@@ -9,7 +9,7 @@ from tutelage.papers.beyond_ntk.escapes import RECORDS
 from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, Shape, along, barred, curves
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 SHAPE = Shape(6, 24)
 SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (600,), "full": (300, 600, 1200, 2400, 4800)}

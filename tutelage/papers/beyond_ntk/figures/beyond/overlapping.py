@@ -6,7 +6,7 @@ from tutelage.analysis import Panel, Sheet
 from tutelage.papers.beyond_ntk.escapes import half_times
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, along, barred, curves, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 COSINES: dict[Size, tuple[float, ...]] = {"quick": (0.0, 0.3, 0.6, 0.9), "full": (-0.04, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9)}
 SHOWN = (0.0, 0.3, 0.6, 0.7, 0.9)

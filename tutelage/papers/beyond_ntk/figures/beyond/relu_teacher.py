@@ -7,7 +7,7 @@ from tutelage.analysis import GREY, Panel, Series, Sheet, line, seed_lines
 from tutelage.papers.beyond_ntk.escapes import first_below
 from tutelage.papers.beyond_ntk.figures.beyond.common import SHAPES, TIME, runs
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 LABELS = {"relu2": "2 ReLU", "relu": "ReLU, at half its time", "abs": "|z|, the linear part regressed away"}
 CLOCKS = {"relu2": 1.0, "relu": 0.5, "abs": 2.0}

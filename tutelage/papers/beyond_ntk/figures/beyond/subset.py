@@ -8,7 +8,7 @@ from tutelage.papers.beyond_ntk.figures.beyond.common import SEEDS, TIME, along,
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.papers.beyond_ntk.tails import FLOOR, PLANS, RECORDS
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 DIM = PLANS["quick"].dim
 UNTIL: dict[Size, float] = {"quick": PLANS["quick"].until, "full": 400.0}

@@ -4,7 +4,7 @@ import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.adapting import adapted
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 LEVEL = r"level of the threshold, in $|\theta_m|$"
 

@@ -5,7 +5,7 @@ import xarray as xr
 from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.many_clusters import SAMPLES, flown, learned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 COUNT = "clusters C"
 

@@ -5,7 +5,7 @@ import xarray as xr
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.result import SHARP
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 TIME = "samples of Phase I"
 

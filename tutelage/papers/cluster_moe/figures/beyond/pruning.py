@@ -5,7 +5,7 @@ import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Field, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.pruning import NEAR, enough, pruned
-from tutelage.papers.paper import Figure
+from tutelage.study import Figure
 
 ORDERS = {"redundancy": "most alike first", "fit": "least cost to the fit first", "random": "at random, all sets"}
 KEPT = "experts kept"

@@ -7,7 +7,7 @@ from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.cluster_moe.beyond.exploring import scratch
 from tutelage.papers.cluster_moe.beyond.upcycling import SHAKEN, continued, copied
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.paper import Figure, Size
+from tutelage.study import Figure, Size
 
 LABELS = {"scratch": "from scratch", "copied": "copied, then Phase II", "continued": "copied, then explored on"}
 _CHANCE = (Mark("chance", level=0.0),)

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Sheet, band, fitted_line, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 ACTIVATIONS = {"relu": "ReLU", "half_abs": "|x|/2"}
 EPS1, SCALE = 0.05, 1e-11

@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Sheet, band
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import histogram, last, trained
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 INITS = {"weak": "weak recovery", "gaussian": "Gaussian start"}
 SCALES: dict[Size, tuple[float, ...]] = {

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tutelage.analysis import Series, line
 from tutelage.dynamics import Record, Stop
-from tutelage.papers.paper import Size
 from tutelage.papers.relu_teachers.recipe import run
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Size
 from tutelage.trajectory import Run
 
 SEEDS: dict[Size, int] = {"quick": 16, "full": 64}

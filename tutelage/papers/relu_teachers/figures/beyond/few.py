@@ -5,10 +5,10 @@ import xarray as xr
 from scipy.optimize import minimize
 
 from tutelage.analysis import GREY, Mark, Panel, Sheet, line, seed_lines
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import TEACHERS, last, trained
 from tutelage.papers.relu_teachers.kernel import gradient, loss
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 PATTERNS: dict[int, dict[str, list[list[float]]]] = {
     1: {"average of four": [[0.5, 0.5, 0.5, 0.5]]},

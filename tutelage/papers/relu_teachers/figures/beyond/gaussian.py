@@ -8,7 +8,6 @@ import xarray as xr
 from scipy import stats
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, band, binomial_interval, line, seed_lines
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import (
     RECOVERED,
@@ -20,6 +19,7 @@ from tutelage.papers.relu_teachers.figures.beyond.common import (
 )
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 from tutelage.trajectory import Run
 
 SCALES = (1e-5, 1e-8, 1e-11)

@@ -5,11 +5,11 @@ import math
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Sheet, band
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, trained
 from tutelage.papers.relu_teachers.local import rate, simplex_constant
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 TRAINS = {"first": "outer weights fixed at 1", "both": "outer weights learn"}
 PACE = 0.4

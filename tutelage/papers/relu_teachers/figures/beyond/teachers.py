@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Sheet, band, fitted_line, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.relu_teachers.figures.beyond.common import STUDENTS, TEACHERS, last, moment, trained
 from tutelage.papers.relu_teachers.plateau import MeanDirection
 from tutelage.papers.relu_teachers.recipe import teacher_rows
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.study import Figure, Size
 
 CASES: dict[str, dict[str, Any]] = {
     "orthogonal": {},

@@ -4,7 +4,6 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Series, Sheet, binomial_interval, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.figures.beyond.common import (
     by_teacher,
@@ -18,6 +17,7 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
 from tutelage.papers.soft_moe.matching import race
 from tutelage.papers.soft_moe.races import Race, Start
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 LIGHTEST, HEAVIEST = 0.6, 1.6
 DIM: dict[str, int] = {"fixed": 10**5, "learned": 10**3}

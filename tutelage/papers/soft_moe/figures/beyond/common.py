@@ -12,12 +12,12 @@ from tutelage import flow
 from tutelage.analysis import GREY, Series, line
 from tutelage.dynamics import Crossings, Event, Record, Snapshot
 from tutelage.oracle import units
-from tutelage.papers.paper import Size
 from tutelage.papers.soft_moe.events import ANNIHILATED, RECOVERED
 from tutelage.papers.soft_moe.matching import Matching
 from tutelage.papers.soft_moe.races import Start
 from tutelage.papers.soft_moe.recipe import problem
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Size
 from tutelage.trajectory import Run
 
 UNITS: dict[Size, dict[str, int]] = {"quick": {"teachers": 2, "students": 6}, "full": {"teachers": 3, "students": 15}}

@@ -4,10 +4,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import BAND, Panel, Series, Sheet, band, line
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import UNITS, cancelled, changed, flows
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (16, 300),

@@ -4,7 +4,6 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import BAND, Mark, Panel, Series, Sheet, band, binomial_interval, line, prune_run
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import (
@@ -17,6 +16,7 @@ from tutelage.papers.soft_moe.figures.beyond.common import (
     predicted,
 )
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 DIM = 1000
 DEGREES: dict[Size, tuple[int, ...]] = {"quick": (3, 4), "full": (2, 3, 4)}

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line, lines
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.figures.beyond.common import FIRST_MET, changed, diagonal, first_met, flows, predicted
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 TEACHERS, STUDENTS = 2, 6
 GATES: dict[Size, tuple[str, ...]] = {"quick": ("constant",), "full": ("constant", "softplus", "sigmoid", "probit")}

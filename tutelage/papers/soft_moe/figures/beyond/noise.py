@@ -7,11 +7,11 @@ import xarray as xr
 
 from tutelage.analysis import BAND, GREY, Panel, Series, Sheet, band, line, spread
 from tutelage.dynamics import Record
-from tutelage.papers.paper import Figure, Size
 from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.figures.beyond.common import OBSERVED, cancelled, changed, flows
 from tutelage.papers.soft_moe.recipe import run
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
+from tutelage.study import Figure, Size
 
 TEACHERS, STUDENTS, DIM = 2, 6, 100
 DIALS: dict[Size, tuple[tuple[float, int], ...]] = {

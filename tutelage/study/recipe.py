@@ -1,7 +1,7 @@
-"""From the settings of a paper to a run: what to learn, how to move, what to record, and what to say of it."""
+"""From the settings of a study to a run: what to learn, how to move, what to record, and what to say of it."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from tutelage.dynamics.record import Record, Stop, When, recorded
 from tutelage.dynamics.staging import Data
 from tutelage.problem.problem import AbstractProblem
 from tutelage.store.store import Store
+from tutelage.study.moves import Move, Moves, moves_of, parted, planned
 from tutelage.trajectory.asked import Asked, Stage, seed_list
 from tutelage.trajectory.findings import Certificate, Phase
 from tutelage.trajectory.result import Run
@@ -29,11 +30,9 @@ from tutelage.verbs import Rates, Seeds, ask
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
-Move = AbstractDynamics | Sequence[Stage]
-
 
 class Settings(pydantic.BaseModel):
-    """Base of every paper's settings: unknown names are refused, values are frozen.
+    """Base of every study's settings: unknown names are refused, values are frozen.
 
     ```python
     >>> import tutelage as tt
@@ -78,7 +77,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 class Options(TypedDict, total=False):
-    """Options of a paper's run: those of `Recipe.run`, and the fields of this package's dynamics.
+    """Options of a study's run: those of `Recipe.run`, and the fields of this package's dynamics.
 
     A dynamics of one's own may have other fields; `Recipe.run` takes any.
     """
@@ -110,9 +109,9 @@ class Options(TypedDict, total=False):
 
 
 class AnyDynamics(Options, total=False):
-    """The same, with the dynamics by name."""
+    """The same, with the dynamics: by name, or as an object."""
 
-    dynamics: str | None
+    dynamics: str | Moves | None
 
 
 def _plain_record(settings: Any, dynamics: str) -> Record:
@@ -158,7 +157,7 @@ class Recipe:
         self,
         settings: Settings | None = None,
         *,
-        dynamics: str | None = None,
+        dynamics: str | Moves | None = None,
         seeds: Seeds = 1,
         record: Record | When | None = None,
         stop: Stop | None = None,
@@ -172,6 +171,8 @@ class Recipe:
     ) -> Run:
         """Run the experiment. Arguments are those of `tutelage.run`; `changes` are fields of the dynamics.
 
+        - `dynamics`: one of its own by name, perhaps with changes (`flow:until=1e3,rtol=1e-9`), or another, such as
+          `tt.Sgd(...)`.
         - `told`: is told in words what the store does.
         """
         asked = self.asked(settings, dynamics=dynamics, seeds=seeds, record=record, stop=stop, **changes)
@@ -186,34 +187,45 @@ class Recipe:
         self,
         settings: Settings | None = None,
         *,
-        dynamics: str | None = None,
+        dynamics: str | Moves | None = None,
         seeds: Seeds = 1,
         record: Record | When | None = None,
         stop: Stop | None = None,
         **changes: object,
     ) -> Asked:
         """All that such a run is asked for."""
-        chosen, name = settings or self.settings(), self.known(dynamics)
+        if not (dynamics is None or isinstance(dynamics, str)):
+            other = self.moving_by(dynamics)
+            return other.asked(settings, dynamics=other.dynamics[0], seeds=seeds, record=record, stop=stop, **changes)
+        chosen, called = settings or self.settings(), self.known(dynamics)
+        name, fields = parted(called)
         wanted = recorded(record).over(self.record(chosen, name))
-        words = {"paper": self.name, "settings": chosen.model_dump(mode="json"), "dynamics": name}
+        words = {"paper": self.name, "settings": chosen.model_dump(mode="json"), "dynamics": called}
+        plan = self._plan(chosen, name, wanted, fields | changes)
         return Asked(
-            self.problem(chosen), self._plan(chosen, name, wanted, changes), seed_list(seeds), wanted, stop or Stop(),
+            self.problem(chosen), plan, seed_list(seeds), wanted, stop or Stop(),
             about=words | {"revision": REVISIONS.get(self.name, 1)} | self._code,
         )  # fmt: skip
 
     @property
     def _code(self) -> dict[str, str]:
-        """The name of the code that says something of a run, for a paper that no revision of this package counts."""
+        """The name of the code that says something of a run, for a study that no revision of this package counts."""
         own = [each for each in (self.phases, self.complete, self.certify) if each and not _of_package(each)]
         return {"code": identity(*own)} if own else {}
 
     def known(self, dynamics: str | None) -> str:
-        """One of the dynamics, the first if None; another is refused."""
+        """One of the dynamics, perhaps with changes of its fields, the first if None; another is refused."""
         chosen = self.dynamics[0] if dynamics is None else dynamics
-        if chosen not in self.dynamics:
+        name, _ = parted(chosen)
+        if name not in self.dynamics:
             names = " and ".join(filter(None, (", ".join(self.dynamics[:-1]), self.dynamics[-1])))
-            raise BadInput(f"{self.name} knows the dynamics {names}, but {chosen!r} was asked for; choose one of them.")
+            raise BadInput(f"{self.name} knows the dynamics {names}, but {name!r} was asked for; choose one of them.")
         return chosen
+
+    def moving_by(self, dynamics: Moves) -> "Recipe":
+        """The same recipe with other dynamics."""
+        moves = moves_of(dynamics)
+        return dataclasses.replace(self, plan=partial(planned, moves), dynamics=tuple(moves))
 
     def _plan(
         self, settings: Settings, dynamics: str, record: Record, changes: dict[str, object]
@@ -224,7 +236,8 @@ class Recipe:
         known: list[str] = [each.name for each in dataclasses.fields(plan)] if dataclasses.is_dataclass(plan) else []
         for name in changes:
             if name not in known:
-                raise BadInput(f"{self.name}: a run by {dynamics} has no option {name!r}; it has {', '.join(known)}.")
+                has = f"it has {', '.join(known)}" if known else "it has stages, which are changed one by one"
+                raise BadInput(f"{self.name}: a run by {dynamics} has no option {name!r}; {has}.")
         return dataclasses.replace(plan, **changes)  # type: ignore[type-var, return-value]
 
     def _finished(self, run: Run, settings: Settings) -> Run:

@@ -1,138 +1,62 @@
-"""What a paper is to the laboratory: settings, a recipe, figures and claims. A sixth paper is one more of these."""
+"""A study: settings, a recipe, and as much as one likes of measures, claims, figures and phase diagrams.
+
+The papers of the laboratory are studies, and so is a user's own; nothing is reserved for either.
+"""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from importlib import import_module
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import pydantic
-import xarray as xr
 
 from tutelage._errors import BadInput, shown, unknown
 from tutelage._identity import identity
 from tutelage._revisions import REVISIONS
 from tutelage._version import __version__
 from tutelage.analysis.claims import Checked, Claim, Table
-from tutelage.analysis.panels import Sheet
-from tutelage.papers.recipe import AnyDynamics, Options
-from tutelage.papers.recipe import Recipe as Recipe
-from tutelage.papers.recipe import Settings as Settings
+from tutelage.dynamics.record import Record
 from tutelage.problem.problem import AbstractProblem
 from tutelage.store.store import some_store
+from tutelage.study.evidence import Evidence
+from tutelage.study.functions import Phases, recipe_of
+from tutelage.study.moves import Moves
+from tutelage.study.parts import Diagram, Figure, Size, Told, undeferred
+from tutelage.study.recipe import AnyDynamics, Options, Recipe, Settings
 from tutelage.trajectory.asked import seed_list
 from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
 
-Size = Literal["quick", "full"]
-Told = Callable[[str, int, int], None]
-"""Is told what is being done, how much is done, and how much there is."""
 
+class Parts(TypedDict, total=False):
+    """What a study may have besides its recipe."""
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure of a paper: `compute(settings, size)` gives its data, `sheet(data)` the panels to draw.
-
-    The data are a Dataset, or a DataTree where several runs are shown, each a group of its own.
-    """
-
-    id: str
     title: str
-    compute: Callable[[Any, Size], xr.Dataset | xr.DataTree]
-    sheet: Callable[[Any], Sheet]
-    ours: bool = False
+    authors: str
+    reference: str
+    summary: str
+    evidence: Callable[[Any, Size, int], object] | None
+    claims: Sequence[Claim]
+    figures: Sequence[Figure]
+    presets: Mapping[str, dict[str, Any]]
+    own: str | None
+    takes: Mapping[str, float]
+    measures: Sequence[Measure]
+    diagrams: Sequence[Diagram]
+    aliases: Mapping[str, str]
+    telling: str | None
 
 
 @dataclass(frozen=True)
-class Diagram:
-    """A phase diagram: one measure over two settings, many seeds per cell, beside its law where there is one.
+class Study:
+    """What is studied: how settings become a run, and what is measured, claimed and drawn of it.
 
-    `over` has the values of the two settings by size; `settings` what else differs from the paper's defaults.
-    """
-
-    id: str
-    title: str
-    measure: str
-    over: dict[Size, dict[str, tuple[object, ...]]]
-    seeds: dict[Size, int]
-    settings: dict[str, Any] = field(default_factory=dict)
-    dynamics: str | None = None
-
-
-Item = TypeVar("Item")
-
-
-class Deferred(Sequence[Item]):
-    """A tuple of another module, which is imported when the tuple is first looked at: a run needs no figures.
-
-    ```python
-    >>> from tutelage.papers.paper import Deferred
-    >>> len(Deferred("tutelage.papers.both_layers.sweeps", "DIAGRAMS"))
-    1
-
-    ```
-    """
-
-    def __init__(self, module: str, name: str):
-        self.module, self.name = module, name
-
-    @cached_property
-    def _items(self) -> tuple[Item, ...]:
-        return getattr(import_module(self.module), self.name)
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        return self._items[index]
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return f"{self.module}.{self.name}"
-
-
-def deferred(module: str, name: str) -> Callable[..., Any]:
-    """A function of another module, which is imported when the function is first called."""
-    return partial(_call, module, name)
-
-
-def _call(module: str, name: str, *args: Any, **options: Any) -> Any:
-    return getattr(import_module(module), name)(*args, **options)
-
-
-def _undeferred(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, which is imported if need be."""
-    if not (isinstance(function, partial) and function.func is _call):
-        return function
-    module, name = function.args
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
-
-
-def contents(package: str) -> dict[str, Any]:
-    """Evidence, claims, figures, measures and diagrams of a paper's folder, imported when first used."""
-    return {
-        "evidence": deferred(f"{package}.evidence", "Evidence"),
-        "claims": Deferred(f"{package}.claims", "CLAIMS"),
-        "figures": Deferred(f"{package}.figures", "FIGURES"),
-        "measures": Deferred(f"{package}.sweeps", "MEASURES"),
-        "diagrams": Deferred(f"{package}.sweeps", "DIAGRAMS"),
-    }
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper in the laboratory.
+    The short way to one is `Study.of(function)`.
 
     - `recipe`: from settings to a run.
+    - `title`, `authors`, `reference`, `summary`: what it is in words; the title is its name if there is none.
     - `evidence(settings, size, seeds)` makes the object that every claim's `check` reads (lazily, so that one claim
-      costs only what it needs).
+      costs only what it needs). If there is none, it is an `Evidence`, which runs and sweeps the study.
     - `measures`: numbers of its runs that a sweep may ask for by name, with their laws; `diagrams`: phase diagrams.
     - `presets`: settings by name. `short` is what a command runs when nothing is set: the main effect in seconds.
       `own` names the preset with the paper's own sizes, and `takes` says of presets how many seconds a run of eight
@@ -144,24 +68,83 @@ class Paper:
     """
 
     name: str
-    title: str
-    authors: str
-    reference: str
-    summary: str
     recipe: Recipe
-    evidence: Callable[[Any, Size, int], object]
+    title: str = ""
+    authors: str = ""
+    reference: str = ""
+    summary: str = ""
+    evidence: Callable[[Any, Size, int], object] | None = None
     claims: Sequence[Claim] = ()
     figures: Sequence[Figure] = ()
-    presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    presets: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     own: str | None = None
-    takes: dict[str, float] = field(default_factory=dict)
+    takes: Mapping[str, float] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     diagrams: Sequence[Diagram] = ()
-    aliases: dict[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     telling: str | None = None
 
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", self.name)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Callable[..., AbstractProblem],
+        *,
+        name: str | None = None,
+        dynamics: Moves | None = None,
+        record: Record | Callable[[Any, str], Record] | None = None,
+        phases: Phases | None = None,
+        **parts: Unpack[Parts],
+    ) -> "Study":
+        """A study of a function that gives a problem: its arguments, each with a default, are the settings.
+
+        - `problem`: a function of settings, or of one argument that is a `tutelage.study.Settings`.
+        - `name`: that of the function if None.
+        - `dynamics`: how to move: a dynamics, stages, a function of the settings that gives either, or several of these
+          by name, the first being the default. If None: `flow` to time 100, and `descent`, 1000 updates of 0.1.
+        - `record`: what to record, with its events; `phases(run, settings)`: the phases found in a run.
+        - `parts`: any other field of a study, such as `claims`, `measures`, `figures`, `presets`, `title`.
+
+        ```python
+        >>> import tutelage as tt
+        >>> def committee(dim: int = 1000, units: int = 3) -> tt.Problem:
+        ...     teacher = tt.TwoLayer("erf", first=tt.OrthonormalRows(), width=units, second="ones")
+        ...     student = tt.TwoLayer("erf", first=tt.GaussianRows(dim**-0.5), width=units, second="ones")
+        ...     return tt.Problem(tt.Gaussian(dim), teacher, student)
+        >>> study = tt.Study.of(committee, dynamics=tt.Flow(until=2.0))
+        >>> study(dim=10**6).run(seeds=2).loss.sizes["seed"]
+        2
+
+        ```
+        """
+        recipe = recipe_of(problem, name=name, dynamics=dynamics, record=record, phases=phases)
+        for part in parts:
+            if part not in Parts.__annotations__:
+                raise unknown("part of a study", part, [*Parts.__annotations__, "dynamics", "record", "phases"])
+        return cls(recipe.name, recipe, **parts)
+
+    @classmethod
+    def named(cls, name: str) -> "Study":
+        """The study of that name: a paper, one of an installed package, or that of a file.
+
+        A file is `my_study.py`, or `my_study.py:committee` if it has several.
+
+        ```python
+        >>> import tutelage as tt
+        >>> tt.Study.named("both_layers")
+        Study('both_layers')
+
+        ```
+        """
+        from tutelage.study.registry import get
+
+        return get(name)
+
     def __repr__(self) -> str:
-        return f"Paper({self.name!r})"
+        return f"Study({self.name!r})"
 
     @property
     def settings(self) -> type[Settings]:
@@ -187,6 +170,10 @@ class Paper:
         """
         return self.judged(self.recipe.run(settings, **options))
 
+    def moving_by(self, dynamics: Moves) -> "Study":
+        """The same study with other dynamics: one, stages, or several by name (as in `of`)."""
+        return replace(self, recipe=self.recipe.moving_by(dynamics))
+
     def judged(self, run: Run) -> Run:
         """The run without claims that were kept beside it and that other code than the present has judged."""
         return run if run.claims is None or run.claims.code == self.code else replace(run, claims=None)
@@ -197,10 +184,11 @@ class Paper:
 
         Claims and evidence count by their source. The version is there for what they call of this package.
         """
-        return identity(tuple(self.claims), _undeferred(self.evidence), REVISIONS.get(self.name, 1), __version__)
+        evidence = undeferred(self.evidence) if self.evidence else None
+        return identity(tuple(self.claims), evidence, REVISIONS.get(self.name, 1), __version__)
 
     def __call__(self, **values: object) -> "Experiment":
-        """The paper's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
+        """The study's experiment with these settings: `tt.papers.both_layers(dim=10**6).flow(seeds=8)`."""
         return Experiment(self, self.configure(values))
 
     def configure(self, values: dict[str, Any] | None = None) -> Settings:
@@ -256,7 +244,8 @@ class Paper:
     ) -> Iterator[Checked]:
         """The claims one by one, as they are checked; they share runs if a store is in use."""
         wanted = [claim for claim in self.claims if not only or any(_named(claim, id) for id in only)]
-        evidence = self.evidence(settings or self.settings(), size, len(seed_list(seeds)))
+        found = (settings or self.settings(), size, len(seed_list(seeds)))
+        evidence = self.evidence(*found) if self.evidence else Evidence(self, *found)
         for number, claim in enumerate(wanted):
             if progress:
                 progress(claim.id, number, len(wanted))
@@ -265,7 +254,15 @@ class Paper:
             yield Checked(claim, finding, time.perf_counter() - start)
 
 
-def _with_id(id: str, what: str, items: Sequence[Any]) -> Any:
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_Named)
+
+
+def _with_id(id: str, what: str, items: Sequence[Item]) -> Item:
     found = {item.id: item for item in items}
     if id not in found:
         raise unknown(what, id, found)
@@ -287,7 +284,7 @@ def _named(claim: Claim, id: str) -> bool:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A paper with its settings: run it by descent, flow or online SGD, or check its claims.
+    """A study with its settings: run it by descent, flow or online SGD, or check its claims.
 
     ```python
     >>> import tutelage as tt
@@ -298,22 +295,22 @@ class Experiment:
     ```
     """
 
-    paper: Paper
+    study: Study
     settings: Settings
 
     def __repr__(self) -> str:
-        """As it was asked for, with the settings that are not the paper's own."""
+        """As it was asked for, with the settings that are not the study's own."""
         changed = self.settings.model_dump(exclude_defaults=True)
-        return f"{self.paper.name}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+        return f"{self.study.name}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     @property
     def problem(self) -> AbstractProblem:
         """What is to be learned: a problem like any other, for `tutelage.run`, `flow`, `descend` and `sgd`."""
-        return self.paper.recipe.problem(self.settings)
+        return self.study.recipe.problem(self.settings)
 
     def run(self, **options: Unpack[AnyDynamics]) -> Run:
         """Run it; options are those of `Recipe.run`, such as `dynamics`, `seeds`, `record`, `certify`, `store`."""
-        return self.paper.run(self.settings, **options)
+        return self.study.run(self.settings, **options)
 
     def descend(self, **options: Unpack[Options]) -> Run:
         """Gradient descent."""
@@ -324,7 +321,7 @@ class Experiment:
         return self.run(dynamics="flow", **options)
 
     def sgd(self, **options: Unpack[Options]) -> Run:
-        """Online SGD, for a paper that knows it."""
+        """Online SGD, for a study that knows it."""
         return self.run(dynamics="sgd", **options)
 
     def check(
@@ -335,8 +332,8 @@ class Experiment:
         only: tuple[str, ...] = (),
         progress: Told | None = None,
     ) -> Table:
-        """The paper's claims at these settings: see `Paper.check`."""
-        return self.paper.check(self.settings, size=size, seeds=seeds, only=only, progress=progress)
+        """The study's claims at these settings: see `Study.check`."""
+        return self.study.check(self.settings, size=size, seeds=seeds, only=only, progress=progress)
 
 
 def sentence(owner: str, model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:

@@ -1,0 +1,103 @@
+"""A claim of one's own: a function of a run or of a sweep that says what it found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tutelage._checks import function, instance, mapping, text
+from tutelage._errors import BadInput
+from tutelage.analysis.claims import Claim, Finding, Verdict
+from tutelage.study.evidence import Evidence
+
+if TYPE_CHECKING:
+    from tutelage.study.measuring import Wanted
+
+Condition = Callable[[Any], "bool | Finding"]
+
+
+def claim(
+    statement: str,
+    *,
+    id: str | None = None,
+    where: str = "",
+    setting: str = "",
+    over: Mapping[str, Any] | None = None,
+    measure: "Wanted | Sequence[Wanted] | None" = None,
+    dynamics: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    hypotheses: Mapping[str, Condition] | None = None,
+    ours: bool = False,
+    must_hold: bool = True,
+    expected: Verdict = Verdict.HOLDS,
+    explanation: str = "",
+) -> Callable[[Callable[[Any], Finding]], Claim]:
+    """Make a claim of a function that takes a run and returns a `Finding`, such as `tt.at_most(...)`.
+
+    - `statement`: what is claimed, in words; `where`: its place in the paper; `setting`: the situation.
+    - `id`: its name in tables; the function's if None.
+    - `over`, `measure`: with them the function takes a sweep over these settings, and not a run.
+    - `dynamics`, `settings`, `seeds`: of the run or the sweep, where they are not those that are checked.
+    - `hypotheses`: conditions by their words: functions of the run (or sweep) that return true or false, or a finding
+      with the measured value. If one is not met the verdict is *not applicable*, whatever the function would say.
+    - `ours`, `must_hold`, `expected`, `explanation`: as in `Claim`; one that must hold and fails makes the exit code 1.
+
+    ```python
+    >>> import tutelage as tt
+    >>> @tt.claim("After time 20 the loss is below 1e-6.")
+    ... def learned(run):
+    ...     return tt.at_most(run.last("loss"), 1e-6)
+    >>> def line(dim: int = 100) -> tt.Problem:
+    ...     teacher = tt.TwoLayer("linear", first=[[1.0]])
+    ...     return tt.Problem(tt.Gaussian(dim), teacher, tt.TwoLayer("linear", first=tt.GaussianRows(0.01), width=1))
+    >>> table = tt.Study.of(line, dynamics=tt.Flow(until=20.0), claims=[learned]).check(seeds=3)
+    >>> table["learned"].finding.verdict.value
+    'holds'
+
+    ```
+    """
+    if (over is None) != (measure is None):
+        raise BadInput("A claim about a sweep needs over=... and measure=...; one about a run has neither.")
+
+    def claimed(of: Callable[[Any], Finding]) -> Claim:
+        name = text("The id of a claim", id or getattr(function("A claim", of, "a run"), "__name__", "claim"))
+        conditions = dict(mapping("hypotheses", hypotheses or {}, "a dictionary of conditions by their words"))
+        asked: dict[str, Any] = {"dynamics": dynamics, "settings": settings, "seeds": seeds}
+        if over is not None:
+            asked |= {"over": over, "measure": measure}
+        check = Judged(name, of, conditions, asked)
+        return Claim(
+            name, where, text("The statement of a claim", statement), setting, check, ours, must_hold, expected,
+            explanation,
+        )  # fmt: skip
+
+    return claimed
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The check of a claim: `of` judges what was `asked` for, if the hypotheses are met there."""
+
+    name: str
+    of: Callable[[Any], Finding]
+    hypotheses: dict[str, Condition] = field(default_factory=dict)
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, evidence: Evidence) -> Finding:
+        about = (evidence.sweep if "over" in self.asked else evidence.run)(**self.asked)
+        met = {words: _met(words, holds(about)) for words, holds in self.hypotheses.items()}
+        said = " ".join(line for _, line in met.values())
+        if not all(ok for ok, _ in met.values()):
+            return Finding(Verdict.NOT_APPLICABLE, seeds=evidence.seeds, detail=said)
+        found = instance(f"What the claim {self.name} returns", self.of(about), Finding, "a finding, tt.at_most(...),")
+        seeds = found.seeds or self.asked.get("seeds") or evidence.seeds
+        return replace(found, seeds=seeds, detail=f"{found.detail} {said}".strip())
+
+
+def _met(words: str, found: "bool | Finding") -> tuple[bool, str]:
+    """Whether a hypothesis is met, and a line that says so with the measured value."""
+    if not isinstance(found, Finding):
+        return bool(found), f"Hypothesis: {words}: {'met' if found else 'not met'}."
+    ok = found.verdict is Verdict.HOLDS
+    numbers = "" if found.measured is None else f" ({found.measured:.3g} {found.relation} {found.bound:.3g})"
+    return ok, f"Hypothesis: {words}: {'met' if ok else 'not met'}{numbers}."
