@@ -21,6 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -140,7 +141,7 @@ def _listen(heard: Connection, parent: int) -> None:
 
 def packed(cell: Cell) -> bytes:
     """A cell to be sent. What is of the user's own modules goes along by value: a worker may not have their files."""
-    own = [module for module in _modules(cell) if module.__name__.partition(".")[0] not in ("tutelage", "__main__")]
+    own = _modules(cell)
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -152,11 +153,28 @@ def packed(cell: Cell) -> bytes:
 
 
 def _modules(cell: Cell) -> list[ModuleType]:
-    """The modules of the functions and classes that a cell brings along."""
-    found = {
-        sys.modules.get(getattr(each, "__module__", None) or "") for each in _code((cell.study, cell.measurements))
+    """The modules of the functions and classes that a cell brings along, and what they import from beside them."""
+    names = {getattr(each, "__module__", None) or "" for each in _code((cell.study, cell.measurements))}
+    found = {name: module for name in sorted(names) if (module := sys.modules.get(name)) and not _ours(name)}
+    folders = {Path(file).parent for module in found.values() if (file := _file(module))}
+    beside = {
+        name: each for name, each in list(sys.modules.items()) if (file := _file(each)) and _within(file, folders)
     }
-    return [module for module in found if module is not None]
+    return list((found | {name: each for name, each in beside.items() if not _ours(name)}).values())
+
+
+def _ours(name: str) -> bool:
+    return name.partition(".")[0] in ("tutelage", "__main__", "__mp_main__")
+
+
+def _file(module: ModuleType) -> str | None:
+    """The file of a module that is not installed: what is, a worker has, or is told to install."""
+    file = getattr(module, "__file__", None)
+    return file if file and "site-packages" not in Path(file).parts else None
+
+
+def _within(file: str, folders: set[Path]) -> bool:
+    return any(Path(file).is_relative_to(folder) for folder in folders)
 
 
 def _code(thing: Any) -> Iterator[Any]:

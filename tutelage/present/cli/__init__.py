@@ -352,7 +352,10 @@ def _card(name: str) -> "Card":
     from tutelage.papers.cards import Card
     from tutelage.study.registry import get
 
-    return Card.of(get(name))
+    try:
+        return Card.of(get(name))
+    except BadInput as error:  # it hides no other
+        return Card(name, str(error), "", "", "", "", 0, 0)
 
 
 def _summary(card: "Card") -> dict[str, Any]:
