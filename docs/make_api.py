@@ -14,7 +14,7 @@ LAYERS = {
     "analysis": "What it means.",
     "store": "What is known already.",
     "papers": "What is claimed.",
-    "study": "What many runs say together.",
+    "study": "What is studied, and what many runs say together.",
     "bench": "How fast it is.",
     "present": "How it is shown.",
 }

@@ -457,7 +457,7 @@ REFUSED = {
     "points=10**12": (lambda: sweep(over={"dim": "1..9"}, design="random", points=10**12), "points is 1000000000000"),
     "points=1.5": (lambda: sweep(over={"dim": "1..9"}, design="sobol", points=1.5), "points is 1.5"),
     "design_seed": (lambda: sweep(over={"dim": "1..9"}, design="random", points=2, design_seed=-1), "design_seed is"),
-    "sweep of a problem": (lambda: tt.sweep(problem(), over={"a": [1]}, measure="loss"), "experiment is Problem"),
+    "sweep of a problem": (lambda: tt.sweep(problem(), over={"a": [1]}, measure="loss"), "A problem has no settings"),
     "sweep by a wrong dynamics": (lambda: sweep(dynamics="flwo"), "did you mean 'flow'?"),
     "sweep progress": (lambda: sweep(progress=3), "progress is 3"),
 }  # fmt: skip

@@ -121,7 +121,7 @@ def test_check_keeps_the_claims(cli, store, registered, paper):
     assert "T99" in cli("show", "last").stdout
     registered()
     result = cli("show", "last")
-    assert "T99" in result.stdout and "'tiny' is no paper of this installation" in result.stderr
+    assert "T99" in result.stdout and "'tiny' is not installed here" in result.stderr
 
 
 def test_a_checked_table_is_read_back():

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from tutelage.analysis.claims import Claim
-from tutelage.papers import paper as paper_module
 from tutelage.present import making as making_module
 from tutelage.present import progress as progress_module
 from tutelage.present.costs import Costs
 from tutelage.present.making import Steps
 from tutelage.present.reproduce import reproduce
 from tutelage.study import Figure
+from tutelage.study import study as paper_module
 
 SECONDS = 100.0
 

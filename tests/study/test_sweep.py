@@ -168,7 +168,7 @@ def test_a_claim_whose_id_begins_that_of_another(monkeypatch):
     """`check(only="A")` also checks "A:x", which was not asked for."""
     paper = tt.papers.both_layers
     twice = replace(paper, claims=(CLAIM, replace(CLAIM, id="BL01:again")))
-    monkeypatch.setattr(cells.papers, "get", lambda name: twice)
+    monkeypatch.setattr(cells, "get", lambda name: twice)
     cell = Cell("both_layers", BASE.settings.model_dump(), "descent", (0, 1), measurements(twice, "claim:BL01"), "")
     assert list(cells.compute(cell)["measures"]) == ["claim:BL01"]
 

@@ -141,8 +141,9 @@ def plan(targets: Sequence[str | Study]) -> list[tuple[Study, tuple[Figure, ...]
     asked: dict[str, Study] = {}
     for target in targets or names():
         studied, figure = (target, "") if isinstance(target, Study) else _parted(target)
-        paper = studied if isinstance(studied, Study) else asked.setdefault(studied, study_of(studied))
-        name = paper.name
+        if not isinstance(studied, Study):
+            studied = known.get(studied) or asked.get(studied) or asked.setdefault(studied, study_of(studied))
+        paper, name = studied, studied.name
         if known.setdefault(name, paper) is not paper:
             raise BadInput(f"Two papers of targets have the name {name!r}, and so the same files; rename one.")
         if not figure:

@@ -49,7 +49,7 @@ def parted(dynamics: str) -> tuple[str, dict[str, Any]]:
     ```python
     >>> from tutelage.study.moves import parted
     >>> parted("flow:until=1e3,rtol=1e-9")
-    ('flow', {'until': 1000.0, 'rtol': 1e-09})
+    ('flow', {'until': 1000, 'rtol': 1e-09})
 
     ```
     """

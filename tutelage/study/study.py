@@ -109,9 +109,9 @@ class Study:
         - `parts`: any other field of a study, such as `claims`, `measures`, `figures`, `presets`, `title`.
 
         ```python
-        >>> import tutelage as tt
+        >>> import numpy as np, tutelage as tt
         >>> def committee(dim: int = 1000, units: int = 3) -> tt.Problem:
-        ...     teacher = tt.TwoLayer("erf", first=tt.OrthonormalRows(), width=units, second="ones")
+        ...     teacher = tt.TwoLayer("erf", first=np.eye(units), second="ones")
         ...     student = tt.TwoLayer("erf", first=tt.GaussianRows(dim**-0.5), width=units, second="ones")
         ...     return tt.Problem(tt.Gaussian(dim), teacher, student)
         >>> study = tt.Study.of(committee, dynamics=tt.Flow(until=2.0))
