@@ -19,7 +19,8 @@ from tutelage.analysis.claims import Claim, at_most
 from tutelage.present.cli import app
 
 COMMANDS = (
-    "papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "bench", "new", "version",
+    "papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "bench", "new",
+    "version",
 )  # fmt: skip
 
 
