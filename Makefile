@@ -90,6 +90,7 @@ pages: $(DEV)
 	$(BIN)/python docs/make_papers.py
 	$(BIN)/python docs/make_api.py
 	$(BIN)/python docs/make_reliability.py
+	$(BIN)/python docs/make_corrections.py
 	$(BIN)/python docs/make_speed.py
 
 bench: $(DEV)
