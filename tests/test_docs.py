@@ -79,6 +79,9 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
         "runs.md",
         "sweeps.md",
         "extending.md",
+        "choose.md",
+        "landscape.md",
+        "troubleshooting.md",
         "papers/relu_teachers.md",
         "papers/soft_moe.md",
         "papers/beyond_ntk.md",
@@ -89,6 +92,14 @@ def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):
         run(source)
+
+
+@pytest.mark.parametrize("notebook", sorted((DOCS / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_notebooks_run(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = notebook.read_text(encoding="utf-8")
+    assert source.startswith("# %% [markdown]\n# # ")
+    run(source)
 
 
 def test_the_readme_example_says_what_the_text_says(tmp_path, monkeypatch, capsys):
@@ -102,7 +113,7 @@ def test_the_readme_example_says_what_the_text_says(tmp_path, monkeypatch, capsy
 
 
 def markdown() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", markdown(), ids=lambda p: p.name)
