@@ -27,8 +27,8 @@ most of what these papers state was measured to hold. Authors who find that we h
 asked to tell us, with a *wrong number* issue; we shall correct this page as gladly as we wrote it.
 
 Everything here is *measured*, on exact population quantities unless said otherwise; nothing is proved.
-Numbers are those of the recorded full runs (`benchmarks/results/*_full.json`). The commands take seconds
-to a minute or two, at quick sizes, so that last digits may differ; `--full` takes the sizes of this
+Numbers are those of the recorded full runs (`benchmarks/results/*_full.json`). The commands take from
+seconds to some minutes, at quick sizes, so that digits may differ; `--full` takes the sizes of this
 page. Each prints *fails* for the statement; the claims named under *instead* hold. Statements are in our
 words."""
 ASIDE = """## What is not listed
