@@ -2,6 +2,8 @@
 # make reproduce  quick reproduction of every paper: figures, claims, one HTML report
 # make test       the whole gate: lint, docs, tests
 # make check      two minutes of it, for every save: lint, types, and the tests that see most for their time
+# make test-lowest  those tests with the lowest versions that pyproject.toml allows, in an environment of their own
+# make wheel-test   the wheel, built, installed alone and used from another folder
 # make soak       200 kills at random moments over several runs and sweeps
 # make fuzz       ten thousand mistakes: each is refused with a sentence, or works
 # make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
@@ -15,13 +17,15 @@ REPORT ?= report
 # Small factorisations wait for a second thread longer than they take; tests and parts of a report have the cores already.
 export OPENBLAS_NUM_THREADS ?= 1
 PIP    := pip==26.3
+# `make quick CONSTRAINTS=` takes the newest versions instead of the tested ones.
+CONSTRAINTS ?= constraints.txt
 
 BIN := $(VENV)/bin
 RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
+INSTALL := $(BIN)/python -m pip install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable
 
-.PHONY: install develop reproduce test check lint docs pages bench soak laws mutants fuzz clean
+.PHONY: install develop reproduce test check quick test-lowest wheel-test lint docs pages bench soak laws mutants fuzz clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -49,8 +53,28 @@ test: lint docs
 
 QUICK := problem trajectory reference test_layers.py test_public.py test_identity.py test_refusals.py \
          test_revisions.py bench/test_cost.py $(addprefix dynamics/test_,tsit5.py lanes.py events.py)
-check: lint
+check: lint quick
+
+quick: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK))
+
+# Old versions warn of what newer ones have changed: here a warning is no failure.
+LOWEST := build/lowest
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade "$(PIP)"
+	$(LOWEST)/bin/python tests/lowest.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt --editable . --group test
+	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -o filterwarnings=default $(addprefix tests/,$(QUICK))
+
+WHEEL := build/wheel
+wheel-test:
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)/env
+	$(WHEEL)/env/bin/python -m pip install --quiet --upgrade "$(PIP)"
+	$(WHEEL)/env/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEEL) .
+	$(WHEEL)/env/bin/python -m pip install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) $(WHEEL)/*.whl
+	$(WHEEL)/env/bin/python tests/alone.py $(WHEEL)
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -66,6 +90,7 @@ pages: $(DEV)
 	$(BIN)/python docs/make_papers.py
 	$(BIN)/python docs/make_api.py
 	$(BIN)/python docs/make_reliability.py
+	$(BIN)/python docs/make_corrections.py
 	$(BIN)/python docs/make_speed.py
 
 bench: $(DEV)

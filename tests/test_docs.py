@@ -23,7 +23,7 @@ def pages_of(script: str) -> dict[Path, str]:
     return module.pages()
 
 
-@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api", "make_reliability"])
+@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api", "make_reliability", "make_corrections"])
 def test_made_pages_are_up_to_date(script):
     for path, text in pages_of(script).items():
         assert path.is_file() and path.read_text(encoding="utf-8") == text, f"{path.name} is old; run `make pages`"
@@ -38,6 +38,26 @@ def promised() -> list[str]:
 def test_every_promise_has_its_tests(test):
     file, _, name = test.partition("::")
     assert f"def {name}" in (ROOT / file).read_text(encoding="utf-8"), f"no test begins with {test}"
+
+
+def corrections() -> list[tuple[str, dict]]:
+    rows = tomllib.loads((DOCS / "corrections.toml").read_text(encoding="utf-8"))
+    return [(paper, row) for paper, several in rows.items() for row in several]
+
+
+@pytest.mark.parametrize(
+    ("paper", "row"), corrections(), ids=lambda each: each if isinstance(each, str) else each["claim"]
+)
+def test_corrections_are_what_was_recorded(paper, row):
+    from tutelage import papers
+
+    recorded = json.loads((ROOT / f"benchmarks/results/{paper}_full.json").read_text(encoding="utf-8"))
+    verdicts = {claim["id"]: claim["verdict"] for claim in recorded["papers"][paper]}
+    known = {claim.id: claim for claim in papers.get(paper).claims}
+    assert verdicts[row["claim"]] == ("not applicable" if row["kind"] == "vacuous" else "fails")
+    assert not known[row["claim"]].ours, "what we had predicted ourselves is no statement of the paper"
+    for held in row.get("holds", ()):
+        assert held in known and verdicts[held] == "holds"
 
 
 def blocks(page: Path) -> list[str]:
@@ -59,6 +79,9 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
         "runs.md",
         "sweeps.md",
         "extending.md",
+        "choose.md",
+        "landscape.md",
+        "troubleshooting.md",
         "papers/relu_teachers.md",
         "papers/soft_moe.md",
         "papers/beyond_ntk.md",
@@ -69,6 +92,14 @@ def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):
         run(source)
+
+
+@pytest.mark.parametrize("notebook", sorted((DOCS / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_notebooks_run(notebook, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = notebook.read_text(encoding="utf-8")
+    assert source.startswith("# %% [markdown]\n# # ")
+    run(source)
 
 
 def test_the_readme_example_says_what_the_text_says(tmp_path, monkeypatch, capsys):
@@ -82,7 +113,7 @@ def test_the_readme_example_says_what_the_text_says(tmp_path, monkeypatch, capsy
 
 
 def markdown() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", markdown(), ids=lambda p: p.name)

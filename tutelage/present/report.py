@@ -14,9 +14,10 @@ from tutelage._files import deliver
 from tutelage._plain import duration, number, plain, some
 from tutelage.analysis.certificates import Certificate
 from tutelage.analysis.claims import Checked
-from tutelage.present.reproduction import DrawnFigure, PaperResult, tally
+from tutelage.present.reproduction import DrawnFigure, PaperResult
 from tutelage.present.settings_table import parameters
 from tutelage.present.versions import machine, versions
+from tutelage.trajectory.findings import tally
 
 
 def write(results: Sequence[PaperResult], path: str | Path, *, seconds: float | None = None) -> Path:

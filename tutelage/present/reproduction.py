@@ -1,12 +1,11 @@
 """What a reproduction of a paper gives: figures, checked claims, a certificate, and what crashed on the way."""
 
 import traceback
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tutelage.trajectory.findings import Certificate, Table, Verdict
+from tutelage.trajectory.findings import Certificate, Table
 
 if TYPE_CHECKING:
     from tutelage.analysis.panels import Sheet
@@ -62,23 +61,4 @@ class PaperResult:
 
     def counts(self) -> dict[str, int]:
         """How many claims got each verdict."""
-        return counts(self.table)
-
-
-def counts(table: Table) -> dict[str, int]:
-    """How many claims got each verdict, in the order of the verdicts."""
-    seen = Counter(row.finding.verdict for row in table.rows)
-    return {verdict.value: seen[verdict] for verdict in Verdict if seen[verdict]}
-
-
-def tally(verdict: str, count: int) -> str:
-    """A count in good English.
-
-    ```python
-    >>> from tutelage.present.reproduction import tally
-    >>> tally("holds", 3), tally("fails", 1), tally("not reached", 2)
-    ('3 hold', '1 fails', '2 not reached')
-
-    ```
-    """
-    return f"{count} {verdict.removesuffix('s') if count != 1 else verdict}"
+        return self.table.counts()

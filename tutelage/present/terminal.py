@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 
 from tutelage._plain import duration, number, plain
 from tutelage.papers.cards import Card
-from tutelage.present.reproduction import Crash, counts, tally
+from tutelage.present.reproduction import Crash
 from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
 from tutelage.trajectory.findings import Checked, Table, Verdict
@@ -87,7 +87,7 @@ def claims(console: Console, table: Table, crashes: Sequence[Crash]) -> None:
     """The checked claims and their count."""
     head = ("claim", "verdict", "measured", "bound", "seeds", "statement")
     grid(console, "", head, [_claim(row) for row in table.rows])
-    console.print(f"{len(table)} claims: " + ", ".join(tally(*each) for each in counts(table).items()) + ".")
+    console.print(table.sentence)
     for row in table.broken:
         console.print(f"[red]{row.claim.id} must hold and fails.[/] {escape(row.finding.detail)}")
     for crash in crashes:

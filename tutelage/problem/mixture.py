@@ -60,7 +60,7 @@ class Mixture(Network):
         experts: ArrayLike | None = None,
         start: AbstractRows | None = None,
         width: int | None = None,
-        second: ArrayLike | AbstractEntries = "ones",
+        second: "ArrayLike | AbstractEntries" = "ones",
         outputs: int = 1,
         trains: tuple[str, ...] = ("routers", "experts"),
     ):

@@ -1,11 +1,14 @@
 """What can be said of a run, as plain data: phases, certificates, and claims with their verdicts."""
 
 import enum
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
+
+from tutelage._plain import number
 
 
 @dataclass(frozen=True)
@@ -205,11 +208,21 @@ class Checked:
         return cls(claim, finding, record["seconds"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """Checked claims; prints as a table and counts itself.
 
     `code`: the name of what judged them, of claims that are kept; of others it is not asked for.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.papers.both_layers().check(only=["BL43", "BL45"])
+    claim  verdict  measured  bound     where
+    BL43   fails    1.414     <= 1e-08  Figure 1, caption
+    BL45   fails    707.1     <= 112.1  Lemma 9
+    2 claims: 2 fail.
+
+    ```
     """
 
     rows: tuple[Checked, ...] = field(default_factory=tuple)
@@ -220,6 +233,23 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        cells = [("claim", "verdict", "measured", "bound", "where"), *map(_cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+        return "\n".join((*lines, self.sentence))
+
+    @property
+    def sentence(self) -> str:
+        """How many claims there are, and with which verdicts."""
+        told = ", ".join(tally(*each) for each in self.counts().items())
+        return f"{len(self)} claim{'' if len(self) == 1 else 's'}{': ' if told else ''}{told}."
+
+    def counts(self) -> dict[str, int]:
+        """How many claims got each verdict, in the order of the verdicts."""
+        seen = Counter(row.finding.verdict for row in self.rows)
+        return {verdict.value: seen[verdict] for verdict in Verdict if seen[verdict]}
 
     @property
     def broken(self) -> tuple[Checked, ...]:
@@ -232,3 +262,22 @@ class Table:
     def read(cls, records: list[dict[str, Any]], code: str = "") -> "Table":
         """The table that gave these records. Its claims are to be read; they cannot be checked again."""
         return cls(tuple(Checked.read(record) for record in records), code)
+
+
+def _cells(row: Checked) -> tuple[str, ...]:
+    claim, found = row.claim, row.finding
+    bound = number(None) if found.bound is None else f"{found.relation} {number(found.bound)}"
+    return claim.id, found.verdict.value, number(found.measured), bound, claim.where
+
+
+def tally(verdict: str, count: int) -> str:
+    """A count in good English.
+
+    ```python
+    >>> from tutelage.trajectory.findings import tally
+    >>> tally("holds", 3), tally("fails", 1), tally("not reached", 2)
+    ('3 hold', '1 fails', '2 not reached')
+
+    ```
+    """
+    return f"{count} {verdict.removesuffix('s') if count != 1 else verdict}"

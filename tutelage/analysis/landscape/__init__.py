@@ -5,7 +5,7 @@ and say so. The solver is in `stationary`, the search in `valleys`.
 """
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -47,7 +47,7 @@ _SENTENCES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spectrum:
     """Eigenvalues of the Hessian, ascending. Those within `tolerance` of zero make the `nullity`."""
 
@@ -66,6 +66,11 @@ class Spectrum:
     @property
     def smooth(self) -> bool:
         return bool(np.all(np.isfinite(self.eigenvalues)))
+
+    def __repr__(self) -> str:
+        low, high = float(self.eigenvalues[0]), float(self.eigenvalues[-1])
+        told = f"{self.negative} negative, {self.nullity} zero within {self.tolerance:.2g}"
+        return f"<Spectrum: {len(self.eigenvalues)} eigenvalues from {low:.4g} to {high:.4g}; {told}>"
 
 
 def spectrum(
@@ -181,14 +186,19 @@ class Level:
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Levels:
     """What a search found, lowest level first; `starts - found` of the solves did not end at a stationary point."""
 
     rows: tuple[Level, ...]
     starts: int
     found: int
-    points: tuple[Classification, ...] = field(repr=False, default=())
+    points: tuple[Classification, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = (f"{row.level:12.6g}  {row.count:5d}  {row.kind.value}" for row in self.rows)
+        head = f"{self.found} of {self.starts} starts ended at a stationary point:"
+        return "\n".join((head, f"{'loss':>12}  {'count':>5}  kind", *lines))
 
 
 def search(

@@ -261,7 +261,7 @@ def reproduce(
     from tutelage._plain import some
     from tutelage.present.progress import Progress
     from tutelage.present.reproduce import reproduce as reproduced
-    from tutelage.present.reproduction import tally
+    from tutelage.trajectory.findings import tally
 
     with Progress(quiet=quiet, title="reproducing", alike=False) as progress, stoppable():
         size: Literal["quick", "full"] = "full" if full else "quick"
