@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.analysis.lines import least_squares
 from tutelage.dynamics.descent import step_size
-from tutelage.papers.both_layers.laws import success_law
-from tutelage.study.design import Range
+from tutelage.dynamics.neuron_sgd import WalkedNeurons
+from tutelage.trajectory.dataset import packed
 
 WRONG = {
     "a function": lambda: step_size(jnp.ones(2), None, jnp.zeros(())),
     "a method": lambda: tt.Truncation((2.0,)).moving(jnp.ones(3), jnp.zeros(())),
-    "another folder": lambda: least_squares(3, 4),
-    "a paper": lambda: success_law("four"),
+    "another folder": lambda: packed(3),
 }
 """Arguments of wrong shapes and kinds, for which nobody has a sentence."""
 
@@ -33,11 +31,11 @@ def test_a_wrong_argument_is_seen(wrong):
 def test_attributes_are_checked_in_the_end():
     """And not what they were made from: a number of NumPy becomes one of Python."""
     assert tt.Descent(step=np.float32(0.5), steps=np.int64(3)).steps == 3
-    with pytest.raises(jaxtyping.TypeCheckError, match="Range"):
-        Range(1.0, 2.0, log="yes")
+    with pytest.raises(jaxtyping.TypeCheckError, match="WalkedNeurons"):
+        WalkedNeurons(*[jnp.zeros(())] * 6)
 
 
-@pytest.mark.parametrize("refused", [lambda: tt.Descent("a", 3), lambda: Range("x", 1, 2), lambda: tt.Top1("a")])
+@pytest.mark.parametrize("refused", [lambda: tt.Descent("a", 3), lambda: tt.Record(-3), lambda: tt.Top1("a")])
 def test_a_sentence_of_the_package_comes_first(refused):
     with pytest.raises(tt.BadInput):
         refused()

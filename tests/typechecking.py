@@ -26,13 +26,13 @@ check = beartype(conf=BeartypeConf(is_pep484_tower=True, hint_overrides=FrozenDi
 _jaxtyped = jaxtyping.jaxtyped
 
 
-def install() -> None:
-    """Check every function and class of the package that is imported from now on.
+def install(*modules: str) -> None:
+    """Check every function and class of these modules, and of those in them, that are imported from now on.
 
     The hook writes `jaxtyping.jaxtyped` above each of them; here it is one that lets them refuse arguments themselves.
     """
     jaxtyping.jaxtyped = _courteous
-    jaxtyping.install_import_hook("tutelage", "typechecking.check")
+    jaxtyping.install_import_hook(modules, "typechecking.check")
 
 
 def _courteous(*, typechecker: Any) -> Callable[[Any], Any]:
