@@ -27,7 +27,7 @@ collect_ignore_glob = [] if find_spec("torch") else ["tutelage/bench/peers/by_to
 ROOT = Path(__file__).parent
 PROMOTING = (
     *("tests/papers", "tests/present", "tests/study", "tests/bench", "tutelage/papers", "tutelage/present"),
-    *("tests/contracts/test_papers", "tests/test_docs", "tests/test_fuzz", "tests/test_revisions"),
+    *("tests/contracts/test_papers", "tests/test_docs", "tests/test_fuzz"),
 )
 """What runs whole papers, in which arrays may still be made alike in silence; take one out when it is ready."""
 
