@@ -4,7 +4,6 @@ import itertools
 
 import hypothesis
 import jax
-import jaxtyping
 import matplotlib
 import pytest
 
@@ -26,21 +25,6 @@ def stores(tmp_path_factory):
 def own_store(monkeypatch, stores):
     """Every test has a store of its own; none writes into the working directory."""
     monkeypatch.setenv("TUTELAGE_STORE", str(next(stores)))
-
-
-@pytest.fixture
-def untyped():
-    """Arguments of wrong types come through, as they do for all who do not check: what is said then is tested too."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.fixture
-def promoting(nothing_is_promoted):
-    """For a test in a careful folder that runs what is not careful yet."""
-    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,6 @@ from tutelage.problem.clusters import antipodal, orthogonal
 from tutelage.study.design import Range
 from tutelage.trajectory.asked import seed_list
 
-pytestmark = pytest.mark.usefixtures("untyped")
-
 NAN, INF = float("nan"), float("inf")
 HUGE = 2**70
 

@@ -65,5 +65,5 @@ def at(*coordinates: float) -> Weights:
 
 def ray(second, first) -> Weights:
     """Units with outgoing weights `second` along the first axis of space, at `first`."""
-    rows = jnp.asarray(first, float)[:, None] * jnp.eye(3)[0]
+    rows = jnp.asarray(first, float)[:, None] * jnp.eye(3)[:1]
     return Weights(first=rows, second=jnp.asarray(second, float)[:, None])

@@ -141,7 +141,6 @@ def test_runs_of_tied_networks_certify():
         assert any(row.route == "the plain network" for row in run.certificate.rows)
 
 
-@pytest.mark.usefixtures("promoting")
 def test_flow_and_sgd_of_tied_networks():
     flow = tt.flow(small(), until=5.0, rates={"first": 12.0})
     assert float(flow.last("loss")[0]) < float(flow.loss[0, 0])
@@ -163,7 +162,6 @@ def test_particles_of_unequal_mass():
     np.testing.assert_allclose(found, whole.dataset["weights_first"].isel(time=-1, seed=0).values, rtol=1e-12)
 
 
-@pytest.mark.usefixtures("promoting")
 def test_truncated_units_stand_still_until_their_stage_ends():
     rows = np.diag([1.0, 2.0, 0.5])
     problem = small(first=rows, width=3)

@@ -148,7 +148,6 @@ def test_lookup():
         act.polynomial([])
 
 
-@pytest.mark.usefixtures("untyped")
 def test_a_number_is_no_activation():
     with pytest.raises(BadInput, match="a name, an Activation or a function"):
         act.activation(3)

@@ -106,7 +106,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_input_is_refused_in_one_sentence(case):
     make, words = REFUSED[case]

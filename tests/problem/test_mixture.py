@@ -146,7 +146,6 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_clear_sentence(case):
     call, words = BAD[case]

@@ -77,7 +77,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_input_is_one_clear_sentence(message):
     with pytest.raises(tt.BadInput, match=message):

@@ -104,7 +104,6 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_input_is_refused(case):
     make, words = REFUSED[case]

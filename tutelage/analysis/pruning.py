@@ -250,7 +250,7 @@ COSINES = (
 
 
 @eqx.filter_jit
-def _gram_of_cosines(oracle: MixtureOracle, cosines: list[Numbers]) -> Gram:
+def _gram_of_cosines(oracle: MixtureOracle, cosines: list[ArrayLike]) -> Gram:
     """What `MixtureOracle.gram` gives, from the recorded overlaps in place of the vectors."""
     routers, experts, cross, router, expert, router_expert, expert_router = map(jnp.asarray, cosines)
     taught = units(oracle.target.first)

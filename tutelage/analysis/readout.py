@@ -212,7 +212,7 @@ def _met(
 
     def term(drawn: Samples, uniforms: Array, live: Array) -> tuple[Array, Array]:
         active = (_gates(drawn, uniforms, theta, router) != 0).astype(float) * live[:, None]
-        return active.T @ active, jnp.sum(live * (jnp.sum(active, axis=1) == 0))
+        return active.T @ active, jnp.sum(live * (jnp.sum(active, axis=1) == 0).astype(float))
 
     return total(term, stream, at, samples, chunk=chunk, columns=experts)
 
@@ -234,7 +234,9 @@ def _missed(
         gates = _gates(drawn, uniforms, theta, router)
         miss = jnp.sum(gates * expert_outputs(units, first, drawn.inputs), axis=1) - drawn.clean.astype(float)
         idle = jnp.all(gates == 0, axis=1).astype(float)
-        sums = jnp.stack([jnp.ones_like(miss), jnp.abs(miss), miss**2, miss**4, jnp.abs(drawn.clean), idle], axis=1)
+        sums = jnp.stack(
+            [jnp.ones_like(miss), jnp.abs(miss), miss**2, miss**4, jnp.abs(drawn.clean).astype(float), idle], axis=1
+        )
         return (jax.nn.one_hot(drawn.cluster, stream.problem.inputs.count, dtype=float) * live[:, None]).T @ sums
 
     return total(term, stream, at, samples, chunk=chunk, columns=len(first))

@@ -65,7 +65,8 @@ class Truncation:
 
     def cap(self, clock: Float[Array, ""] | float) -> Float[Array, ""]:
         """The cap of the update that begins at `clock`."""
-        return jnp.asarray(self.caps)[jnp.searchsorted(jnp.asarray(self.ends), jnp.asarray(clock), side="right")]
+        ends, now = jnp.asarray(self.ends, float), jnp.asarray(clock, float)
+        return jnp.asarray(self.caps)[jnp.searchsorted(ends, now, side="right")]
 
     def moving(self, first: Float[Array, "unit frame"], clock: Float[Array, ""]) -> Bool[Array, "unit 1"]:
         """Which units move."""

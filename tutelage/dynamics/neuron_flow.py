@@ -54,14 +54,14 @@ _SAFETY, _SHRINK, _GROW, _ORDER = 0.9, 0.2, 5.0, 5
 class Notes(eqx.Module):
     """Overlaps of each unit at the `times` of its own clock that it has passed, `count` of them."""
 
-    times: Float[Array, " moment"]
-    overlaps: Float[Array, "moment expert unit row"]
-    count: Int[Array, "expert unit"]
+    times: Float[Array, "*seed moment"]
+    overlaps: Float[Array, "*seed moment expert unit row"]
+    count: Int[Array, "*seed expert unit"]
 
     def filled(self, now: Table) -> Float[Array, "moment expert unit row"]:
         """With the present overlaps for times after its rest, or ahead."""
-        late = jnp.arange(len(self.times))[:, None, None] >= self.count
-        return jnp.where(late[..., None], now, self.overlaps)
+        late = jnp.arange(len(self.times))[:, None, None] >= self.count[None]
+        return jnp.where(late[..., None], now[None], self.overlaps)
 
     def due(self) -> Each:
         """The next time of each unit, infinite after the last."""
@@ -70,7 +70,7 @@ class Notes(eqx.Module):
     def with_more(self, now: Table, reached: Bool[Array, "expert unit"]) -> "Notes":
         place = jnp.where(reached, self.count, len(self.times))  # one beyond the end: dropped
         noted = self.overlaps.at[place, *jnp.indices(place.shape)].set(now, mode="drop")
-        return Notes(self.times, noted, self.count + reached)
+        return Notes(self.times, noted, self.count + reached.astype(int))
 
 
 class FlownNeurons(eqx.Module):
@@ -82,13 +82,13 @@ class FlownNeurons(eqx.Module):
     - `settled`: when the unit came to rest.
     """
 
-    overlaps: Table
+    overlaps: Float[Array, "*seed expert unit row"]
     units: Units
-    served: Float[Array, "expert cluster"]
-    largest: Table
-    crossed: Table
-    flipped: Flips
-    settled: Each
+    served: Float[Array, "*seed expert cluster"]
+    largest: Float[Array, "*seed expert unit row"]
+    crossed: Float[Array, "*seed expert unit row"]
+    flipped: Float[Array, "*seed expert unit cluster order"]
+    settled: Float[Array, "*seed expert unit"]
     notes: Notes
 
 

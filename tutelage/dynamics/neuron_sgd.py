@@ -47,12 +47,12 @@ class WalkedNeurons(eqx.Module):
     - `seen`: the number of samples so far. A further stage goes on with the next one.
     """
 
-    inside: Float[Array, "axis expert unit"]
-    beyond: Float[Array, "expert unit"]
+    inside: Float[Array, "*seed axis expert unit"]
+    beyond: Float[Array, "*seed expert unit"]
     units: Units
-    served: Float[Array, "expert cluster"]
-    hits: Int[Array, "level expert unit row"]
-    seen: Int[Array, ""]
+    served: Float[Array, "*seed expert cluster"]
+    hits: Int[Array, "*seed level expert unit row"]
+    seen: Int[Array, "*seed"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _walked(problem: Clustered, neurons: Neurons, levels: Float[Array, " level"]
             "neurons of length 1 were expected."
         )
     beyond = np.sqrt(np.maximum(1 - square, 0.0)) if room else np.zeros(square.shape)
-    hits = jnp.where(jnp.abs(neurons.overlaps)[:, None] >= levels[:, None, None, None], 0, NEVER)
+    hits = jnp.where(jnp.abs(neurons.overlaps)[:, None] >= levels[None, :, None, None, None], 0, NEVER)
     start = np.moveaxis(place if room else place / np.sqrt(square), 1, 0)
     seen = jnp.zeros(len(start), int)
     return WalkedNeurons(jnp.asarray(start), jnp.asarray(beyond), neurons.units, neurons.served, hits, seen)
@@ -193,10 +193,10 @@ class NeuronSgdStep(AbstractStep):
         units = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), old.units)
         begin = old.inside.reshape(len(old.inside), -1), old.beyond.ravel()
         count = jnp.where(self._ready(old.hits), 0, jnp.clip(jnp.ceil(limit - moment.clock), 0, self.block))
-        numbers = old.seen + jnp.arange(self.block)
+        numbers, seen = old.seen + jnp.arange(self.block), old.seen + count.astype(old.seen.dtype)
         draws = self._draw(old, moment.carry, numbers.astype(jnp.uint64))
         # A sample beyond the last has no effect.
-        size = self.size * units.outgoing * jnp.where((numbers < old.seen + count)[:, None], draws.label, 0.0)
+        size = (self.size * units.outgoing)[None] * jnp.where((numbers < seen)[:, None], draws.label, 0.0)
 
         def sample(place: tuple[Array, Array], given: tuple[Array, ...]) -> tuple[tuple[Array, Array], Array]:
             o, r = place
@@ -205,7 +205,7 @@ class NeuronSgdStep(AbstractStep):
             g = size * units.slope(u)
             shrink = 1 - g * u
             length = jnp.sqrt(1 + g**2 * (jnp.sum(x**2, axis=0) + s**2 + others - u**2))
-            o = (shrink * o + g * x) / length
+            o = (shrink[None] * o + g[None] * x) / length[None]
             # sqrt(1 - |o|^2) would cancel near full alignment.
             r = jnp.sqrt((shrink * r + g * s) ** 2 + g**2 * others) / length
             return (o, r), o
@@ -213,7 +213,6 @@ class NeuronSgdStep(AbstractStep):
         given = (draws.plane, draws.along, size, draws.others)
         (place, beyond), path = jax.lax.scan(sample, begin, given)
         place, beyond = place.reshape(old.inside.shape), beyond.reshape(old.beyond.shape)
-        seen = old.seen + count.astype(old.seen.dtype)
         weights = WalkedNeurons(place, beyond, old.units, old.served, self._hits(old, path), seen)
         clock, time = jnp.where(count > 0, moment.clock + count, limit), moment.time + count
         return Taken(Moment(weights, clock, time, moment.carry), count > 0, jnp.array(False))
@@ -226,7 +225,7 @@ class NeuronSgdStep(AbstractStep):
 
     def _hits(self, old: WalkedNeurons, path: Float[Array, "sample axis neuron"]) -> Array:
         size = jnp.abs(jnp.einsum("ra,san->snr", self.rows, path))
-        passed = size[:, None] >= self.levels[:, None, None]
+        passed = size[:, None] >= self.levels[None, :, None, None]
         # After the last sample nothing moves, so that what is passed there was passed before.
         when = jnp.where(jnp.any(passed, axis=0), old.seen + 1 + jnp.argmax(passed, axis=0), NEVER)
         return jnp.minimum(old.hits, when.reshape(old.hits.shape))
@@ -234,10 +233,10 @@ class NeuronSgdStep(AbstractStep):
     def _draw(self, old: WalkedNeurons, key: Array, numbers: UInt64[Array, " sample"]) -> _Draws:
         axes, units = self.rows.shape[1], old.beyond.size
         plain = normal_rows(key, numbers, _PLANE, (axes + 2) * units).reshape(-1, axes + 2, units)
-        drawn = uniforms(key, numbers[:, None], _CLUSTER, jnp.arange(units, dtype=jnp.uint64))
+        drawn = uniforms(key, numbers[:, None], _CLUSTER, jnp.arange(units, dtype=jnp.uint64)[None])
         ends = jnp.cumsum(old.served / jnp.sum(old.served, axis=-1, keepdims=True), axis=-1)
         own = jnp.repeat(ends[:, :-1], old.beyond.shape[1], axis=0)
-        cluster = jnp.sum(drawn[..., None] >= own, axis=-1)
+        cluster = jnp.sum(drawn[..., None] >= own[None], axis=-1)
         plane = plain[:, :axes] + jnp.moveaxis(self.centres[cluster], -1, 1)
         # Without any direction outside the span there is nothing along the rest.
         along = jnp.where(self.outside > 0, plain[:, axes], 0.0)
@@ -260,7 +259,7 @@ def _far(key: Array, numbers: Array, units: int, degrees: Array) -> Float[Array,
     centre = jnp.maximum(degrees, 2.0) / 2 - 1 / 3
     x = normal_rows(key, numbers, _FAR, _TRIES * units).reshape(-1, _TRIES, units)
     place = jnp.arange(_TRIES * units, dtype=jnp.uint64).reshape(_TRIES, units) + np.uint64(1 << 31)
-    u = uniforms(key, numbers[:, None, None], _FAR, place)
+    u = uniforms(key, numbers[:, None, None], _FAR, place[None])
     cube = (1 + x / jnp.sqrt(9 * centre)) ** 3
     bound = 0.5 * x**2 + centre * (1 - cube + jnp.log(jnp.maximum(cube, 1e-300)))
     good = usual & (cube > 0) & (jnp.log(u) < bound)

@@ -317,7 +317,7 @@ class OnlineStep(AbstractStep):
 
     def _draw(self, key: Key, begin: Array, place: Array, weights: Weights) -> tuple[Array, Array | None, Array | None]:
         """The random numbers of one update."""
-        clock, columns, labels = begin + place, weights.first.shape[1], None
+        clock, columns, labels = begin + place.astype(float), weights.first.shape[1], None
         if self.noise is not None:
             labels = normals(key, clock, _LABELS, (weights.second.shape[1], self.batch), self.precision)
         if self.outside is None:
@@ -325,7 +325,7 @@ class OnlineStep(AbstractStep):
         rank, first = self._spare(weights)
         inputs = normals(key, clock, _INPUTS, (columns - rank, self.batch), self.precision)
         # No unit has been outside of the columns that are in use, and none is beyond the space itself.
-        here, used = jnp.arange(columns), first + place * rank
+        here, used = jnp.arange(columns, dtype=float), (first + place * rank).astype(float)
         inputs = jnp.where((here[:-rank] < jnp.minimum(used, first + self.outside))[:, None], inputs, 0)
         inputs = jnp.pad(inputs, ((0, rank), (0, 0)))
         outside = self._outside(key, clock, place * rank, weights)
@@ -338,7 +338,7 @@ class OnlineStep(AbstractStep):
         assert self.outside is not None
         rank, first = self._spare(weights)
         own = jnp.arange(weights.first.shape[1])[None] == first + used + jnp.arange(rank)[:, None]
-        return bartlett(key, clock, self.outside - used, rank) @ own.astype(float)
+        return bartlett(key, clock, self.outside - used.astype(float), rank) @ own.astype(float)
 
     def _spare(self, weights: Weights) -> tuple[int, int]:
         """How many spare columns an update uses, and where the first is."""

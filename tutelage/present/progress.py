@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tutelage._compiling import COMPILING, kept
 from tutelage._plain import duration
@@ -16,6 +16,7 @@ ENOUGH = 0.05  # of the work: what must be done before its pace is believed
 MANY = 10_000  # so many parts are told as a percentage
 
 
+@runtime_checkable
 class Reporter(Protocol):
     """Anything that can be told how far the work is."""
 

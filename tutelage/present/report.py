@@ -62,8 +62,8 @@ def _row(*cells: str) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _details(summary: str, inside: str, *, opened: bool = False) -> str:
-    return f"<details{' open' if opened else ''}><summary>{text(summary)}</summary>{inside}</details>"
+def _details(summary: str, inside: str) -> str:
+    return f"<details><summary>{text(summary)}</summary>{inside}</details>"
 
 
 # ---- header and footer

@@ -86,7 +86,9 @@ class Activation(eqx.Module):
         z = z if jnp.issubdtype(z.dtype, jnp.floating) else z.astype(float)
         if self.direct is not None:
             return _differentiated(self.direct, order)(z)
-        return functools.reduce(jnp.add, [atom.derivative(z, order) for atom in self.atoms]).astype(z.dtype)
+        parts = [atom.derivative(z, order) for atom in self.atoms]
+        widest = max((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+        return functools.reduce(jnp.add, [part.astype(widest) for part in parts]).astype(z.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("atom", "count"))

@@ -253,7 +253,7 @@ class Smooth(Atom):
         z = jnp.asarray(z)
         smooth = jax.vmap(fn)(z.ravel()).reshape(z.shape)
         removed = (jnp.abs(z), jnp.sign(z), jnp.zeros_like(z))[order]
-        return smooth - self.kink_removed * removed
+        return smooth - (self.kink_removed * removed).astype(smooth.dtype)
 
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
         r = scale[..., None]

@@ -1,6 +1,7 @@
 """Inputs in clusters, and a teacher with a task of its own in each cluster besides one that all share."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -186,7 +187,7 @@ def _chosen(seen: Float[Array, "sample task order"], cluster: Int[Array, " sampl
     return jnp.take_along_axis(seen, cluster[:, None, None], axis=1)[:, 0]
 
 
-def _dense(orders: Orders, size: int, monic: bool) -> Matrix:
+def _dense(orders: Mapping[Any, Any], size: int, monic: bool) -> Matrix:
     row = np.zeros(size)
     for order, value in orders.items():
         row[_order(order)] = real(f"Tasks: the coefficient of order {order}", value)

@@ -160,7 +160,7 @@ class TwoLayer(Network):
         self.activation, outputs = to_activation(activation), whole("TwoLayer: outputs", outputs, least=1)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
-        self.width = _width(width, known)
+        self.width = _width(None if width is None else whole("TwoLayer: width", width, least=1), known)
         self.second = given_outgoing("TwoLayer", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
         self.trains = chosen_layers("TwoLayer: trains", trains, ("first", "second"))
@@ -235,7 +235,6 @@ def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
 
 
 def _width(width: int | None, known: int | None) -> int:
-    width = None if width is None else whole("TwoLayer: width", width, least=1)
     if width is None and known is None:
         raise BadInput("TwoLayer: the number of units is open; pass width=, or first as a matrix.")
     if width is not None and known is not None and width != known:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from numpy.typing import ArrayLike
+
 from tutelage._checks import function, instance, refused, several, text, whole
 from tutelage._errors import BadInput
 from tutelage._identity import described, digest
@@ -174,7 +176,7 @@ LAST_SEED = 2**63 - 1
 SEED_BYTES = 100  # of a number in a list of them, and what is made of it
 
 
-def seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
+def seed_list(seeds: ArrayLike) -> tuple[int, ...]:
     """Seeds 0, 1, ... from how many there are, or the seeds themselves.
 
     ```python

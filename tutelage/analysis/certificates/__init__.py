@@ -163,7 +163,7 @@ def _updates(run: Run, times: int, digits: int, generator: np.random.Generator) 
         size: Any = options.step * (float(options.schedule(jnp.asarray(float(n)))) if options.schedule else 1.0)
         direction = routes.random_direction(records[n], generator)
         if options.truncation is not None:
-            size = size * options.truncation.moving(records[n].first, jnp.asarray(float(n)))
+            size = size * np.asarray(options.truncation.moving(records[n].first, jnp.asarray(float(n))))
         paced = Weights(
             *(size * (layer in trained) * getattr(rates, layer) * getattr(direction, layer) for layer in LAYERS)
         )

@@ -3,6 +3,8 @@
 The derivative rules hand the solvers the oracle's own gradient and Hessian: nothing differentiates through a kernel.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -71,7 +73,7 @@ def loss(vector: Free, chart: Chart) -> Float[Array, ""]:
 
 
 @loss.def_jvp
-def _loss_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, None]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _loss_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, Any]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     vector, chart = primals
     return loss(vector, chart), slope(vector, chart) @ tangents[0]
 
@@ -82,7 +84,7 @@ def slope(vector: Free, chart: Chart) -> Free:
 
 
 @slope.def_jvp
-def _slope_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, None]) -> tuple[Free, Free]:
+def _slope_jvp(primals: tuple[Free, Chart], tangents: tuple[Free, Any]) -> tuple[Free, Free]:
     vector, chart = primals
     return slope(vector, chart), chart.hessian(vector) @ tangents[0]
 

@@ -16,8 +16,8 @@ from tutelage.oracle import Angles, Rows, angles, from_chords, rows
 from tutelage.papers.beyond_ntk.constants import B0, C0, C2, coefficient, gradient_rates, kernel_from_four
 from tutelage.papers.beyond_ntk.settings import SLOPES
 
-Vectors = Float[Array, "row dim"]
-PerRow = Float[Array, " row"]
+Vectors = Float[Array, "_ dim"]
+PerRow = Float[Array, " _"]
 
 
 def field(
@@ -71,7 +71,7 @@ def pull(v: Vectors, directions: Vectors, weights: PerRow, *, snap: bool = False
         power = coefficient(order) * cosine ** max(order - 1, 0)
         slope = slope - order * power
         lift = lift - (2 - order) * power * (cosine if order else 1.0)
-    return (lift @ weights)[:, None] * v + x.norm[:, None] * ((slope * weights) @ y.unit)
+    return (lift @ weights)[:, None] * v + x.norm[:, None] * ((slope * weights[None]) @ y.unit)
 
 
 def _snapped(x: Rows, y: Rows) -> Angles:
@@ -124,14 +124,14 @@ def _order_field(v, particles, masses, a, teachers, order, kink, slope):
 def _power_pull(unit: Vectors, directions: Vectors, weights: PerRow, power: int) -> Vectors:
     """`sum_j c_j rho_j^power wbar_j`."""
     other = rows(directions).unit
-    return ((unit @ other.T) ** power * weights) @ other
+    return ((unit @ other.T) ** power * weights[None]) @ other
 
 
 def _first_order(v: Vectors, particles: Vectors, masses: PerRow) -> Vectors:
     """`|v| M + <vbar, M> v` with `M = E |w| w`."""
     x = rows(v)
     mean = (masses * rows(particles).norm) @ particles
-    return x.norm[:, None] * mean + (x.unit @ mean)[:, None] * v
+    return x.norm[:, None] * mean[None] + (x.unit @ mean)[:, None] * v
 
 
 @partial(jax.jit, static_argnames="variant")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from tutelage.dynamics import Snapshot
 from tutelage.oracle import rows
@@ -21,8 +21,8 @@ BASIS_LIKE = 0.95
 class _Frozen:
     caps: tuple[float, ...]
 
-    def __call__(self, view: Snapshot) -> Float[Array, " stage"]:
-        return jnp.sum(jnp.sum(view.weights.first**2, axis=1) > jnp.asarray(self.caps)[:, None], axis=1)
+    def __call__(self, view: Snapshot) -> Int[Array, " stage"]:
+        return jnp.sum(jnp.sum(view.weights.first**2, axis=1)[None] > jnp.asarray(self.caps)[:, None], axis=1)
 
 
 def _cosines(view: Snapshot) -> Float[Array, "student teacher"]:

@@ -90,7 +90,7 @@ def _orbit_field(v, base, masses, signs, a, exact):
     low = sum(powers.order_field(v, base, masses, a, order) for order in range(0, exact + 1, 2))
 
     def add(total: Vectors, sign: Float[Array, " dim"]) -> tuple[Vectors, None]:
-        return total + pull(v, sign * base, weights, snap=True, above=exact), None
+        return total + pull(v, sign[None] * base, weights, snap=True, above=exact), None
 
     # One element of the group at a time: memory is for rows of v x base neurons.
     return low + 2 * jax.lax.scan(add, -taught, signs)[0]
@@ -123,7 +123,7 @@ def _orbit_loss(base, masses, signs, a, exact):
     orders = range(4, exact + 1, 2)
 
     def add(total: Float[Array, ""], sign: Float[Array, " dim"]) -> tuple[Float[Array, ""], None]:
-        cosine = unit @ (sign * unit).T
+        cosine = unit @ (sign[None] * unit).T
         high = kernel_from_four(cosine) - sum(coefficient(order) * cosine**order for order in orders)
         return total + signed @ high @ signed, None
 

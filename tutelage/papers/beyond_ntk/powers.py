@@ -21,7 +21,7 @@ from tutelage.oracle import rows
 from tutelage.papers.beyond_ntk.constants import B0, gradient_rates
 from tutelage.papers.beyond_ntk.field import PerRow, Vectors
 
-Pairs = Float[Array, "row other"]
+Pairs = Float[Array, "_ _"]
 LARGEST = 16
 """Beyond this order the alternating terms of `M` lose more than half the digits (cumulants grow like factorials)."""
 
@@ -75,8 +75,8 @@ def order_field(v: Vectors, base: Vectors, masses: PerRow, teacher_weights: PerR
     force = jnp.zeros_like(v)
     for k in range(2, order + 1, 2):
         rate = comb(order - 1, k - 1) * cumulant(k) * moments[(order - k) // 2]
-        force = force + x.unit ** (k - 1) * ((rate * weights) @ w.unit**k)
-    force = x.norm[:, None] * (force - a * x.unit ** (order - 1))
+        force = force + x.unit ** (k - 1) * ((rate * weights[None]) @ w.unit**k)
+    force = x.norm[:, None] * (force - a[None] * x.unit ** (order - 1))
     along, radial = gradient_rates(order)
     return along * force - radial * jnp.sum(force * x.unit, axis=1, keepdims=True) * x.unit
 

@@ -126,14 +126,14 @@ class ReadExperts(eqx.Module):
     first: Array
     units: Units
     theta: Array | None
-    absolute: Float[Array, "2"]
-    squared: Float[Array, "2"]
-    absolute_by_cluster: Float[Array, "cluster 2"]
-    squared_by_cluster: Float[Array, "cluster 2"]
-    zero: Float[Array, ""]
-    idle: Float[Array, ""]
-    size: Float[Array, ""]
-    rank: Float[Array, " expert"]
+    absolute: Float[Array, "*seed 2"]
+    squared: Float[Array, "*seed 2"]
+    absolute_by_cluster: Float[Array, "*seed cluster 2"]
+    squared_by_cluster: Float[Array, "*seed cluster 2"]
+    zero: Float[Array, "*seed"]
+    idle: Float[Array, "*seed"]
+    size: Float[Array, "*seed"]
+    rank: Float[Array, "*seed expert"]
 
 
 @dataclass(frozen=True)

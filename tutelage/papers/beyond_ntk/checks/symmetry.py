@@ -39,7 +39,7 @@ def symmetry_kept(evidence: Evidence) -> Finding:
 def low_orders(evidence: Evidence) -> Finding:
     base, masses, a, whole, spread = population(evidence)
     second = masses @ base**2
-    law = {0: B0 * (jnp.sum(second) - 1) * base, 1: jnp.zeros_like(base), 2: B2 * (second - a) * base}
+    law = {0: B0 * (jnp.sum(second) - 1) * base, 1: jnp.zeros_like(base), 2: B2 * (second - a)[None] * base}
     gaps = {k: _gap(field.order_field(base, whole, spread, a, k, variant="relu2"), law[k]) for k in law}
     text = "Largest error of a coordinate; " + ", ".join(f"order {k}: {gap:.1e}" for k, gap in gaps.items()) + "."
     return at_most(max(gaps.values()), 1e-14, detail=text)
@@ -71,8 +71,8 @@ def printed_field(base: Vectors, masses: PerRow, a: PerRow, order: int) -> Vecto
     square, norm = base**2, jnp.linalg.norm(base, axis=1, keepdims=True)
     unit = base / norm
     sums = unit**2 @ (unit**2).T
-    force = base * ((sums ** (half - 1) * masses) @ square) - a * unit ** (order - 2) * base
-    inner = (sums**half * masses) @ norm[:, 0] ** 2 - unit**order @ a
+    force = base * ((sums ** (half - 1) * masses[None]) @ square) - a[None] * unit ** (order - 2) * base
+    inner = (sums**half * masses[None]) @ norm[:, 0] ** 2 - unit**order @ a
     along, radial = gradient_rates(order)
     return along * force - radial * inner[:, None] * base
 
@@ -81,7 +81,7 @@ def start_field(v: Vectors, a: PerRow) -> tuple[Vectors, Vectors]:
     """Orders 0 and 2, and all later ones, of `G(v; N(0, I/d))`. An isotropic bulk pulls along v only."""
     dim = v.shape[1]
     high = 4 * (isotropic(dim) - C0 - C2 / dim) * v - 2 * field.pull(v, jnp.eye(dim), a, snap=True, above=2)
-    return B2 * (1 / dim - a) * v, high
+    return B2 * (1 / dim - a)[None] * v, high
 
 
 def start_scales(evidence: Evidence) -> Finding:
