@@ -135,6 +135,9 @@ WHY: dict[str, str] = {
     "tutelage/dynamics/chebyshev.py:227: 1 -> 2": "a number that is divided by and then not used",
     "tutelage/oracle/kernels/shifted.py:87: np.linspace(-_REACH, _REACH, _PANELS + 1) -> "
     "(np.linspace(_REACH, -_REACH, _PANELS + 1))": "they are sorted right after",
+    "tutelage/oracle/kernels/series.py:112: not (self.s.kink_at_zero or self.t.kink_at_zero) -> False": (
+        "a shortcut: what follows is multiplied by the two"
+    ),
 }
 
 
