@@ -7,6 +7,7 @@ compiled are not called again, so that of several tests that need one only the f
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -44,13 +45,18 @@ class Reach:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self.place is None:
             return
-        ranks = [(self._rank(item.nodeid, self.place), number) for number, item in enumerate(items)]
-        items[:] = [items[number] for rank, number in sorted(ranks) if rank[0] < 2 or self.everything]
+        before: Counter[Path] = Counter()
+        ranked = []
+        for number, item in enumerate(items):
+            ranked.append((*self._rank(item.nodeid, self.place, before[item.path]), number))
+            before[item.path] += 1
+        items[:] = [items[number] for known, _, number in sorted(ranked) if known < 2 or self.everything]
 
-    def _rank(self, test: str, place: Place) -> tuple[int, float]:
+    def _rank(self, test: str, place: Place, before: int) -> tuple[int, float]:
+        """How soon it is run. Files of which nothing is known take turns."""
         about = self.known.get(test)
         if about is None:
-            return 1, 0.0
+            return 1, before
         return (0, about["seconds"]) if place.called(about["calls"]) else (2, about["seconds"])
 
     def pytest_collection_finish(self) -> None:

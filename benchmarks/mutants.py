@@ -2,7 +2,7 @@
 
     python benchmarks/mutants.py                    a fixed sample of faults, bounded in time
     python benchmarks/mutants.py --part oracle      of one part only
-    python benchmarks/mutants.py --more             those of the sample that were not tried yet
+    python benchmarks/mutants.py --more             those of the sample that were not tried yet, or not to the end
     python benchmarks/mutants.py --again            those that survived last time, to see whether a new test kills them
 
 The package and its tests are copied, and a fault is written into the copy: a comparison turned round, a sum made a
@@ -65,12 +65,12 @@ from filelock import FileLock  # noqa: E402
 
 warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # nothing of JAX runs before the child
 
-SECONDS = 60.0  # of the tests of one fault; no test is begun after these
+SECONDS = 60.0  # of the tests of one fault; no test is begun after these, and the fault is undecided
 ENDLESS = 240  # seconds of one process, after which its fault is taken to make a loop endless
 WAITING = 1800.0  # seconds by the clock, on a busy machine
 MEMORY = 16 * 2**30
 BROKEN = 70
-ENOUGH = (2,)  # pytest's exit code when no further test is begun
+ENOUGH = 2  # pytest's exit code when no further test is begun
 SEED = 16
 
 _NETWORKS = ("problem/test_problem.py", "contracts/test_oracles.py")
@@ -287,9 +287,13 @@ class Bench:
         if by is not None and "::" in by and not self.passes(by):
             return self.tried(fault)  # the test fails without the fault too, and is left out from now on
         self.keep(said["found"])
-        verdict = "timeout" if code is None else "killed" if by or code not in (0, *ENOUGH) else "survived"
-        row = {"fault": fault.name, "verdict": verdict, "by": by, "tests": files}
-        return row | {"ran": len(said["found"]), "cut": said["cut"]}
+        if code is None:
+            verdict = "timeout"
+        elif by or code not in (0, ENOUGH):
+            verdict = "killed"
+        else:
+            verdict = "undecided" if said["cut"] else "survived"
+        return {"fault": fault.name, "verdict": verdict, "by": by, "tests": files, "ran": len(said["found"])}
 
     def passes(self, test: str) -> bool:
         """Whether a test passes without a fault: some count compilations, of which a copy has fewer. Asked once."""
@@ -422,14 +426,15 @@ def last_time() -> tuple[float, dict[str, dict[str, Any]]]:
     """How many minutes it took, and what became of each fault."""
     found = json.loads(RESULTS.read_text(encoding="utf-8"))
     rows = [{"verdict": "survived", **row} for row in found["survivors"]]
-    rows += [{"fault": name, "verdict": "timeout"} for name in found["timeouts"]]
+    rows += [{"fault": name, "verdict": verdict} for verdict in OPEN for name in found.get(f"{verdict}s", ())]
     rows += [{"fault": name, "verdict": "killed", "by": by} for name, by in found["killed_by"].items()]
     return found["minutes"], {row["fault"]: row for row in rows}
 
 
+OPEN = ("timeout", "undecided")
 CHOSEN: dict[str, Callable[[dict[str, Any] | None], bool]] = {
     "again": lambda row: row is not None and row["verdict"] == "survived",
-    "more": lambda row: row is None,
+    "more": lambda row: row is None or row["verdict"] == "undecided",
 }
 
 
@@ -473,7 +478,7 @@ def told(found: list[dict[str, Any]], wanted: int, minutes: float) -> None:
                 {"fault": row["fault"], "tests": row["tests"], "why": WHY.get(row["fault"])}
                 for row in sorted(survivors, key=lambda row: row["fault"])
             ],
-            "timeouts": sorted(row["fault"] for row in found if row["verdict"] == "timeout"),
+            **{f"{verdict}s": sorted(row["fault"] for row in found if row["verdict"] == verdict) for verdict in OPEN},
             "killed_by": dict(sorted((row["fault"], row["by"]) for row in found if row["verdict"] == "killed")),
         },
     )
