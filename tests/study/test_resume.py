@@ -208,15 +208,15 @@ def test_aborted_by_a_library(tmp_path, reference, moment):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep to the limit")
-@pytest.mark.parametrize("limit", [5e8, 1.5e9])
-def test_with_too_little_memory_to_compile(tmp_path, reference, limit):
-    """How the first command ends is not ours to say: in imports, in the C library, or in XLA. The next one works."""
+def test_with_too_little_memory_to_compile(tmp_path, reference):
+    """How the first command ends is not ours to say: in imports, in the C library, in XLA, or well, where there are few
+    cores and so few stacks of threads. The next one works."""
     store = Store(tmp_path)
-    limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({int(limit)},) * 2)\n" + SLOWLY
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)\n" + SLOWLY
     process = begin(store, source=limited)
     process.communicate(timeout=ABSENCE)
-    assert process.returncode != 0
-    assert all(entry.state == "unfinished" for entry in store.entries())
+    left = "finished" if process.returncode == 0 else "unfinished"
+    assert all(entry.state == left for entry in store.entries())
     finished(store, begin(store))
     assert differences(store.open("last").dataset, reference) == []
 
