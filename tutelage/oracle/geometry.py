@@ -76,7 +76,9 @@ def square_chords(sign: Float[Array, "p q"], u: Float[Array, "p n"], v: Float[Ar
     n = u.shape[-1]
     if n > _UNROLLED:
         # Row by row: all differences at once would take n times as much memory as anything else, several times.
-        return jax.lax.map(lambda row: jnp.sum((row[0] - row[1][:, None] * v) ** 2, axis=-1), (u[:, None, :], sign))
+        apart = lambda row: jnp.sum((row[0] - row[1][:, None] * v) ** 2, axis=-1)  # noqa: E731
+        square: Float[Array, "p q"] = jax.lax.map(apart, (u[:, None, :], sign))
+        return square
     total = jnp.zeros_like(sign)
     for i in range(n):
         total = total + (u[:, i, None] - sign * v[None, :, i]) ** 2
