@@ -2,38 +2,75 @@
 
     python benchmarks/mutants.py                    a fixed sample of faults, bounded in time
     python benchmarks/mutants.py --part oracle      of one part only
+    python benchmarks/mutants.py --more             those of the sample that were not tried yet, or not to the end
     python benchmarks/mutants.py --again            those that survived last time, to see whether a new test kills them
 
 The package and its tests are copied, and a fault is written into the copy: a comparison turned round, a sum made a
-difference, a number changed, a condition made false, a statement left out, two arguments swapped. Then the tests of the
-module are run, its own first, until one fails. What passes all of them has survived: a test is missing, or the fault
-makes no difference; `WHY` says which, for those that were looked at.
+difference, a number changed, a condition made false, a statement left out, two arguments swapped. Then those tests
+of the module are run that call the function, quick ones first, until one fails. What passes all of them has survived: a
+test is missing, or the fault makes no difference; `WHY` says which, for those that were looked at.
 
-Only the tests named beside a survivor were run for it, not all there are: a part's whole suite takes minutes a fault.
+Of the files named beside a survivor not all tests were run, and no others: a part's whole suite takes minutes a fault.
+With `--again` all tests of these files are.
 """
 
 import argparse
 import ast
+import hashlib
+import itertools
 import json
+import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
+import traceback
+import warnings
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "mutants.json"
-WORKERS = 2
-LIMIT = 900.0  # seconds for the tests of one fault, on a busy machine
+CACHE = HERE / ".cache" / "mutants"
+# Programs that a fault does not touch are compiled once for all. Before JAX is loaded.
+os.environ |= {
+    "JAX_COMPILATION_CACHE_DIR": str(CACHE / "compiled"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+# What the package loads: every fault finds it loaded.
+import beartype  # noqa: E402, F401
+import diffrax  # noqa: E402, F401
+import h5netcdf  # noqa: E402, F401
+import hypothesis.strategies  # noqa: E402, F401
+import matplotlib.pyplot  # noqa: E402, F401
+import mpmath  # noqa: E402, F401
+import optax  # noqa: E402, F401
+import pydantic  # noqa: E402, F401
+import pytest  # noqa: E402
+import scipy.integrate  # noqa: E402, F401
+import scipy.optimize  # noqa: E402, F401
+import scipy.stats  # noqa: E402, F401
+import xarray  # noqa: E402, F401
+from _reach import Place, Reach  # noqa: E402
+from filelock import FileLock  # noqa: E402
+
+warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # nothing of JAX runs before the child
+
+SECONDS = 60.0  # of the tests of one fault; no test is begun after these, and the fault is undecided
+ENDLESS = 240  # seconds of one process, after which its fault is taken to make a loop endless
+WAITING = 1800.0  # seconds by the clock, on a busy machine
+MEMORY = 16 * 2**30
+BROKEN = 70
+ENOUGH = 2  # pytest's exit code when no further test is begun
 SEED = 16
 
 _NETWORKS = ("problem/test_problem.py", "contracts/test_oracles.py")
@@ -98,6 +135,9 @@ WHY: dict[str, str] = {
     "tutelage/dynamics/chebyshev.py:227: 1 -> 2": "a number that is divided by and then not used",
     "tutelage/oracle/kernels/shifted.py:87: np.linspace(-_REACH, _REACH, _PANELS + 1) -> "
     "(np.linspace(_REACH, -_REACH, _PANELS + 1))": "they are sorted right after",
+    "tutelage/oracle/kernels/series.py:112: not (self.s.kink_at_zero or self.t.kink_at_zero) -> False": (
+        "a shortcut: what follows is multiplied by the two"
+    ),
 }
 
 
@@ -166,12 +206,22 @@ def _typed(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id[:1].isupper()
 
 
+def _between(lines: list[bytes], node: Any) -> str:
+    """What stands there, as `ast.get_source_segment` says too, which splits the text anew for every node."""
+    whole = lines[node.lineno - 1 : node.end_lineno]
+    whole[-1] = whole[-1][: node.end_col_offset]
+    whole[0] = whole[0][node.col_offset :]
+    return b"".join(whole).decode()
+
+
 def faults(path: Path) -> Iterator[Fault]:
     text = path.read_text(encoding="utf-8")
     module = path.relative_to(HERE).as_posix()
 
+    lines = text.encode().splitlines(keepends=True)
+
     def fault(node: Any, new: str) -> Fault:
-        old = ast.get_source_segment(text, node) or ""
+        old = _between(lines, node)
         return Fault(module, node.lineno, node.col_offset, (node.end_lineno, node.end_col_offset), old, new)
 
     def walk(node: ast.AST) -> Iterator[Fault]:
@@ -205,76 +255,137 @@ def sampled(parts: list[str], each: int) -> list[Fault]:
 
 
 class Bench:
-    """Copies of the project, in each of which one fault at a time is tried."""
+    """A copy of the project in which one fault at a time is tried.
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.right: dict[str, Future[list[str]]] = {}
-        self.lock = threading.Lock()
+    A process that has loaded the libraries, but nothing of the package, splits off a child for each fault: they take
+    ten times as long to load as the package. What tests call is kept for the faults that follow.
+    """
 
-    def copy(self, name: str) -> Path:
-        place = self.folder / name
+    def __init__(self, kept: Path, place: Path, everything: bool):
+        self.kept, self.place, self.everything = kept, place, everything
+        self.stamps = itertools.count(1)
         for part in ("tutelage", "tests", "benchmarks", "conftest.py", "pyproject.toml"):
             source = HERE / part
             if source.is_dir():
                 shutil.copytree(source, place / part, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 place.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, place / part)
-        words = [sys.executable, "-c", "import tutelage; print(tutelage.__file__)"]
-        seen = subprocess.run(words, cwd=place, env=self.environment(place), capture_output=True, text=True).stdout
-        assert Path(seen.strip()).is_relative_to(place), f"tests of {place} would import {seen}"
-        return place
+                shutil.copy2(source, place / part)
 
-    def environment(self, place: Path) -> dict[str, str]:
-        """Programs that a fault does not touch are compiled once for all."""
-        cache = {
-            "JAX_COMPILATION_CACHE_DIR": str(self.folder / "compiled"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
-        return os.environ | cache | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-
-    def pytest(self, place: Path, files: list[str], *more: str) -> tuple[int | None, list[str]]:
-        """The exit code, None if it took too long, and the tests that failed."""
-        words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
-        begun = subprocess.Popen(
-            [*words, *more, *files], cwd=place, env=self.environment(place), start_new_session=True, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            said, _ = begun.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(begun.pid, signal.SIGKILL)
-            begun.communicate()
-            return None, []
-        lines = [line.split() for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-        return begun.returncode, [line[1] for line in lines]
-
-    def failing(self, file: str, place: Path) -> list[str]:
-        """Tests that fail without a fault, such as those that count compilations, of which a copy has fewer.
-
-        Asked once for each file, by whoever comes first; it also compiles what all faults share.
-        """
-        with self.lock:
-            first = file not in self.right
-            if first:
-                self.right[file] = Future()
-        if first:
-            self.right[file].set_result(self.pytest(place, [file])[1])
-        return self.right[file].result()
-
-    def tried(self, fault: Fault, place: Path) -> dict[str, Any]:
-        path, files = place / fault.module, tests_of(fault.module)
-        broken = [name for file in files for name in self.failing(file, place)]
-        right = path.read_text(encoding="utf-8")
+    def tried(self, fault: Fault) -> dict[str, Any]:
+        path, files = self.place / fault.module, tests_of(fault.module)
+        right, before = path.read_text(encoding="utf-8"), path.stat()
         path.write_text(written(right, fault), encoding="utf-8")
+        # Python knows what it has compiled by second and size: no two faults may share both.
+        os.utime(path, (stamp := next(self.stamps), stamp))
         try:
-            code, by = self.pytest(place, files, "-x", *(f"--deselect={name}" for name in broken))
+            code, said = self.pytest(files, enclosing(fault, right))
         finally:
             path.write_text(right, encoding="utf-8")
-        verdict = "survived" if code == 0 else "timeout" if code is None else "killed"
-        return {"fault": fault.name, "verdict": verdict, "by": by[0] if by else None, "tests": files}
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        by = next(iter(said["failed"]), None)
+        if by is not None and "::" in by and not self.passes(by):
+            return self.tried(fault)  # the test fails without the fault too, and is left out from now on
+        self.keep(said["found"])
+        if code is None:
+            verdict = "timeout"
+        elif by or code not in (0, ENOUGH):
+            verdict = "killed"
+        else:
+            verdict = "undecided" if said["cut"] else "survived"
+        return {"fault": fault.name, "verdict": verdict, "by": by, "tests": files, "ran": len(said["found"])}
+
+    def passes(self, test: str) -> bool:
+        """Whether a test passes without a fault: some count compilations, of which a copy has fewer. Asked once."""
+        file = test.partition("::")[0]
+        if "passes" not in self.known(file).get(test, {}):
+            code, said = self.pytest([test], None)
+            about = said["found"].get(test, {"seconds": 0.0, "calls": []})
+            self.keep({test: about | {"passes": code == 0}})
+        return bool(self.known(file)[test]["passes"])
+
+    def pytest(self, files: list[str], place: Place | None) -> tuple[int | None, dict[str, Any]]:
+        """The exit code, None if it took too long, and what was seen."""
+        known = {test: about for file in files for test, about in self.known(file.partition("::")[0]).items()}
+        said = self.place / "said.json"
+        said.write_text(json.dumps({"failed": [], "found": {}, "cut": False}))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _child(self.place, files, Reach(known, place, SECONDS, self.everything), said)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(BROKEN)  # not a step further in a copy of the worker
+        code = _waited(pid)
+        assert code != BROKEN, said.with_suffix(".txt").read_text()
+        return code, json.loads(said.read_text())
+
+    def known(self, file: str) -> dict[str, Any]:
+        path = self._about(file)
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def keep(self, found: dict[str, dict[str, Any]]) -> None:
+        for file in {test.partition("::")[0] for test in found}:
+            path = self._about(file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{path}.lock"):
+                known = self.known(file)
+                for test, about in found.items():
+                    if test.startswith(f"{file}::"):
+                        old = known.get(test, {"calls": []})
+                        calls = {tuple(call) for call in (*old["calls"], *about["calls"])}
+                        known[test] = old | about | {"calls": sorted(calls)}
+                path.with_suffix(".part").write_text(json.dumps(known))
+                path.with_suffix(".part").replace(path)
+
+    def _about(self, file: str) -> Path:
+        return self.kept / f"{file}.json"
+
+
+def _child(place: Path, files: list[str], reach: Reach, said: Path) -> None:
+    """The tests of a copy, in a process of their own."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (ENDLESS, ENDLESS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os.chdir(place)
+    os.environ["PYTHONPATH"] = str(place)
+    sys.path[:] = [str(place), *(folder for folder in sys.path if Path(folder) not in (HERE, HERE / "benchmarks"))]
+    output = os.open(said.with_suffix(".txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    broken = [f"--deselect={name}" for name, about in reach.known.items() if not about.get("passes", True)]
+    words = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no"]
+    words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of its own plugins, which are loaded already
+    code = pytest.main([*words, *broken, *files], plugins=[reach])
+    said.write_text(json.dumps({"failed": reach.failed, "found": reach.found, "cut": reach.cut}))
+    os._exit(int(code))
+
+
+def _waited(pid: int) -> int | None:
+    """How a child ended; None if it used all its time, or waits for ever."""
+    until = time.monotonic() + WAITING
+    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.05)
+    late = ended[0] == 0
+    try:
+        os.killpg(pid, signal.SIGKILL)  # and whoever it started
+    except ProcessLookupError:
+        pass
+    if late:
+        os.waitpid(pid, 0)
+        return None
+    code = os.waitstatus_to_exitcode(ended[1])
+    return None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
+
+
+def enclosing(fault: Fault, text: str) -> Place:
+    """The innermost function that holds the fault; for one outside of all, all functions of the module."""
+    inside = Place(fault.module, "", 0, 0)
+    for node in ast.walk(ast.parse(text)):  # from the outside in
+        if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= fault.line <= (node.end_lineno or 0):
+            first = min(each.lineno for each in (node, *node.decorator_list))
+            inside = Place(fault.module, node.name, first, node.body[0].lineno)
+    return inside
 
 
 def tests_of(module: str) -> list[str]:
@@ -292,26 +403,61 @@ def written(text: str, fault: Fault) -> str:
     return b"".join([*lines[:first], joined, *lines[last + 1 :]]).decode()
 
 
-def main(parts: list[str], minutes: float, each: int, again: bool) -> int:
-    wanted = sampled(parts, each)
-    if again:
-        last = {row["fault"] for row in json.loads(RESULTS.read_text(encoding="utf-8"))["survivors"]}
-        wanted = [fault for fault in sampled(parts, 10**6) if fault.name in last]
-    begun, queue = time.monotonic(), iter(wanted)
+_bench: Bench
+"""Of a worker process."""
+
+
+def _begin(folder: Path, everything: bool) -> None:
+    global _bench
+    _bench = Bench(kept_in(), folder / str(os.getpid()), everything)
+
+
+def _try(fault: Fault, until: float) -> dict[str, Any] | None:
+    return _bench.tried(fault) if time.monotonic() < until else None
+
+
+def kept_in() -> Path:
+    """Where is kept what tests call: of this text of the package only."""
+    sources = (path.read_bytes() for path in sorted((HERE / "tutelage").rglob("*.py")))
+    return CACHE / hashlib.sha256(b"".join(sources)).hexdigest()[:12]
+
+
+def last_time() -> tuple[float, dict[str, dict[str, Any]]]:
+    """How many minutes it took, and what became of each fault."""
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = [{"verdict": "survived", **row} for row in found["survivors"]]
+    rows += [{"fault": name, "verdict": verdict} for verdict in OPEN for name in found.get(f"{verdict}s", ())]
+    rows += [{"fault": name, "verdict": "killed", "by": by} for name, by in found["killed_by"].items()]
+    return found["minutes"], {row["fault"]: row for row in rows}
+
+
+OPEN = ("timeout", "undecided")
+CHOSEN: dict[str, Callable[[dict[str, Any] | None], bool]] = {
+    "again": lambda row: row is not None and row["verdict"] == "survived",
+    "more": lambda row: row is None or row["verdict"] == "undecided",
+}
+
+
+def main(parts: list[str], minutes: float, each: int, way: str | None, workers: int) -> int:
+    wanted, last, before = sampled(parts, each), {}, 0.0
+    if way:
+        before, last = last_time()
+        wanted = [
+            fault for fault in sampled(parts, 10**6 if way == "again" else each) if CHOSEN[way](last.get(fault.name))
+        ]
+    begun = time.monotonic()
     found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
-        bench = Bench(Path(folder))
-        places = [bench.copy(f"copy{number}") for number in range(WORKERS)]
-
-        def work(place: Path) -> None:
-            for fault in queue:
-                if time.monotonic() - begun > 60 * minutes:
-                    return
-                found.append(bench.tried(fault, place))
-                print(f"{found[-1]['verdict']}: {found[-1]['fault']}", flush=True)
-
-        list(pool.map(work, places))
-    told(found, len(wanted), (time.monotonic() - begun) / 60)
+    fork = multiprocessing.get_context("fork")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(workers, fork, _begin, (Path(folder), way == "again")) as pool,
+    ):
+        for done in as_completed([pool.submit(_try, fault, begun + 60 * minutes) for fault in wanted]):
+            if (row := done.result()) is not None:
+                found.append(row)
+                print(f"{row['verdict']}: {row['fault']} ({row['ran']} tests, {row['by']})", flush=True)
+    last |= {row["fault"]: row for row in found}
+    told(list(last.values()), len(PARTS) * each, before + (time.monotonic() - begun) / 60)
     return 0
 
 
@@ -332,7 +478,7 @@ def told(found: list[dict[str, Any]], wanted: int, minutes: float) -> None:
                 {"fault": row["fault"], "tests": row["tests"], "why": WHY.get(row["fault"])}
                 for row in sorted(survivors, key=lambda row: row["fault"])
             ],
-            "timeouts": sorted(row["fault"] for row in found if row["verdict"] == "timeout"),
+            **{f"{verdict}s": sorted(row["fault"] for row in found if row["verdict"] == verdict) for verdict in OPEN},
             "killed_by": dict(sorted((row["fault"], row["by"]) for row in found if row["verdict"] == "killed")),
         },
     )
@@ -343,6 +489,8 @@ if __name__ == "__main__":
     asked.add_argument("--part", choices=PARTS, action="append")
     asked.add_argument("--minutes", type=float, default=15.0, help="no fault is begun after these")
     asked.add_argument("--each", type=int, default=30, help="faults of each part")
-    asked.add_argument("--again", action="store_true", help="those that survived last time")
+    asked.add_argument("--again", dest="way", action="store_const", const="again", help="those that survived last time")
+    asked.add_argument("--more", dest="way", action="store_const", const="more", help="those that were not tried yet")
+    asked.add_argument("--workers", type=int, default=2)
     given = asked.parse_args()
-    sys.exit(main(given.part or list(PARTS), given.minutes, given.each, given.again))
+    sys.exit(main(given.part or list(PARTS), given.minutes, given.each, given.way, given.workers))

@@ -4,11 +4,12 @@ Every job is a process of its own, as a user's would be. It is killed with SIGKI
 of its workers is killed; then it is begun again. When the number of kills is reached, all jobs may finish, and every
 variable of every result is compared, bit for bit, with that of a store in which nobody was disturbed.
 
-    python benchmarks/soak.py --kills 200
+    python benchmarks/soak.py --kills 200 --minutes 120
 """
 
 import argparse
 import functools
+import math
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -132,20 +134,35 @@ def looked_at(store: Path) -> None:
             load(entry.result)
 
 
-def soak(names: list[str], kills: int, folder: Path, seed: int, say: Callable[[str], None] = print) -> dict:
-    """Kill jobs until there were as many kills, let all end, and compare; the facts, or SystemExit at a fault.
+def soak(
+    names: list[str], kills: int, folder: Path, seed: int, *, streams: int = 1, minutes: float = math.inf
+) -> dict[str, Any]:
+    """Kill jobs until there were as many kills, or the time is over; let all end, and compare.
 
-    A job that is finished is begun in a new store, so that there is always something to disturb.
+    The facts, or SystemExit at a fault. Several streams have stores of their own and share the references: jobs wait
+    more than they compute.
     """
-    draw, done, ways = random.Random(seed), Counter(), Counter()
     began = time.monotonic()
-    lengths = {name: _reference(name, folder / "reference") for name in names}
-    say(f"references in {time.monotonic() - began:.0f} s")
-    rounds = dict.fromkeys(names, 0)
-    while sum(ways.values()) < kills:
-        name = draw.choice(names)
+    shares = [kills // streams + (number < kills % streams) for number in range(streams)]
+    with ThreadPoolExecutor(streams) as pool:
+        lengths = dict(zip(names, pool.map(lambda name: _reference(name, folder), names), strict=True))
+        print(f"references in {time.monotonic() - began:.0f} s", flush=True)
+        begun = [
+            pool.submit(_stream, lengths, share, folder / str(number), seed + number, began + 60 * minutes)
+            for number, share in enumerate(shares)
+        ]
+        ways = sum((each.result() for each in begun), Counter())
+    facts = _compared(folder) | {"jobs": len(names), "streams": streams}
+    return facts | {"kills": dict(ways), "seconds": round(time.monotonic() - began)}
+
+
+def _stream(lengths: dict[str, float], kills: int, folder: Path, seed: int, until: float) -> Counter[str]:
+    """How many were killed, and how. A job that is finished is begun in a new store: there is always one to disturb."""
+    draw, done, ways = random.Random(seed), Counter[str](), Counter[str]()
+    while ways.total() < kills and time.monotonic() < until:
+        name = draw.choice(list(lengths))
         way = draw.choices(("kill", "interrupt", "worker"), (6, 2, 2))[0]
-        store = folder / f"store{rounds[name]}"
+        store = folder / str(done[name])
         process = started(name, store)
         try:
             hit = disturbed(process, way, draw.uniform(0.2, 0.9) * lengths[name])
@@ -154,62 +171,45 @@ def soak(names: list[str], kills: int, folder: Path, seed: int, say: Callable[[s
             process.kill()
         ways[way] += hit
         looked_at(store)
-        if code == 0:
-            done[name] += 1
-            rounds[name] += 1
+        done[name] += code == 0
         if hit:
-            say(f"{sum(ways.values())} of {kills}: {name}, {way}; {sum(done.values())} finished so far")
-    for name in names:
-        if ended(started(name, folder / f"store{rounds[name]}")) != 0:
+            print(
+                f"stream {folder.name}, {ways.total()} of {kills}: {name}, {way}; {done.total()} finished", flush=True
+            )
+    for name in lengths:
+        if ended(started(name, folder / str(done[name]))) != 0:
             raise SystemExit(f"{name} did not finish, though nobody disturbed it.")
-    return _compared(folder, rounds) | {"kills": dict(ways), "seconds": round(time.monotonic() - began)}
+    return ways
 
 
-def streams(count: int, kills: int, folder: Path, seed: int) -> dict:
-    """Several soaks side by side, each with its own stores: jobs wait more than they compute. Their facts, summed."""
-    shares = [kills // count + (number < kills % count) for number in range(count)]
-    with ThreadPoolExecutor(count) as pool:
-        begun = [pool.submit(soak, list(jobs()), share, folder / str(number), seed + number, _said(number))
-                 for number, share in enumerate(shares)]  # fmt: skip
-        found = [each.result() for each in begun]
-    ways = sum((Counter(facts["kills"]) for facts in found), Counter())
-    total = {name: sum(facts[name] for facts in found) for name in ("results_compared", "variables_compared")}
-    longest = max(facts["seconds"] for facts in found)
-    return total | {"differences": 0, "jobs": len(jobs()), "streams": count, "kills": dict(ways), "seconds": longest}
-
-
-def _said(number: int) -> Callable[[str], None]:
-    return lambda line: print(f"stream {number}: {line}", flush=True)
-
-
-def _reference(name: str, store: Path) -> float:
+def _reference(name: str, folder: Path) -> float:
     """Compute what a job gives when it is left alone; how long that takes once its programs are compiled."""
-    ended(started(name, store))
-    again = store.with_name("again")
+    ended(started(name, folder / "reference"))
     began = time.monotonic()
-    if ended(started(name, again)) != 0:
+    if ended(started(name, folder / "again")) != 0:
         raise SystemExit(f"The reference of {name} was stopped.")
     return time.monotonic() - began
 
 
-def _compared(folder: Path, rounds: dict[str, int]) -> dict:
+def _compared(folder: Path) -> dict[str, int]:
     """Every result of every store against the reference."""
     right = {entry.id: load_tree(entry.result) for entry in Store(folder / "reference").entries()}
     compared = variables = 0
-    for store in ("again", *(f"store{number}" for number in range(max(rounds.values()) + 1))):
-        for entry in Store(folder / store).entries():
+    for store in (folder / "again", *folder.glob("[0-9]*/[0-9]*")):
+        for entry in Store(store).entries():
             found = load_tree(entry.result)
             apart = tree_differences(found, right[entry.id])
             if apart or entry.state != "finished":
                 raise SystemExit(f"{entry.id} is {entry.state} and differs in {apart}")
             compared, variables = compared + 1, variables + sum(len(node.variables) for node in found.subtree)
-    return {"jobs": len(rounds), "results_compared": compared, "variables_compared": variables, "differences": 0}
+    return {"results_compared": compared, "variables_compared": variables, "differences": 0}
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--kills", type=int, default=KILLS)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--minutes", type=float, default=120.0, help="nobody is killed after these")
     options.add_argument("--streams", type=int, default=2, help="soaks side by side")
     options.add_argument("--job", help=argparse.SUPPRESS)
     options.add_argument("--store", help=argparse.SUPPRESS)
@@ -217,7 +217,7 @@ def main() -> int:
     if given.job:
         return work(given.job, given.store)
     with tempfile.TemporaryDirectory() as name:
-        facts = streams(given.streams, given.kills, Path(name), given.seed)
+        facts = soak(list(jobs()), given.kills, Path(name), given.seed, streams=given.streams, minutes=given.minutes)
     from _measure import write  # not before: it fixes the number of threads, and jobs are to use all
 
     write("soak", facts | {"seed": given.seed})

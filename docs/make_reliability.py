@@ -92,8 +92,8 @@ def _mutants() -> str:
     survivors = (f"- `{row['fault']}`: {row['why'] or 'not looked at yet'}" for row in found["survivors"])
     return (
         f"**Mutants** (`make mutants`, {found['date']}): small faults in the code, one by one, and the tests of their "
-        f"module;\n{found['tried']} of a fixed sample of {found['sampled']} were tried, {found['minutes']:g} minutes: "
-        f"{verdicts}. Those that survived:\n\n" + "\n".join(survivors)
+        f"module\nthat call the function with the fault; {found['tried']} of a fixed sample of {found['sampled']} were "
+        f"tried, {found['minutes']:g} minutes:\n{verdicts}. Those that survived:\n\n" + "\n".join(survivors)
     )
 
 

@@ -1,12 +1,13 @@
 """Kernels where formulas break: parallel, opposite, orthogonal, equal and zero rows, and norms from 1e-12 to 1e6."""
 
+import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 from oracle import quadrature
 
-from tutelage.oracle.geometry import angles, rows
+from tutelage.oracle.geometry import angles, rows, square_chords
 from tutelage.oracle.kernels import kernel
 from tutelage.problem import activations as act
 
@@ -179,3 +180,15 @@ def test_duplicate_rows():
         np.testing.assert_array_equal(pull[0], pull[1])
         np.testing.assert_array_equal(value[0, 0], value[0, 1])
         assert np.all(np.isfinite(pull[jnp.array([0, 1, 3])]))
+
+
+@pytest.mark.parametrize("directions", [64, 65, 300])
+def test_chords_in_many_directions(directions):
+    """Beyond 64 they are summed row by row, and take no more memory than tables of pairs and one row of differences."""
+    draw = np.random.default_rng(0)
+    u, v = draw.standard_normal((40, directions)), draw.standard_normal((30, directions))
+    sign = draw.choice([-1.0, 1.0], (40, 30))
+    program = jax.jit(square_chords).lower(sign, u, v).compile()
+    expected = np.sum((u[:, None] - sign[:, :, None] * v) ** 2, axis=2)
+    np.testing.assert_allclose(program(sign, u, v), expected, rtol=1e-13)
+    assert program.memory_analysis().temp_size_in_bytes < expected.nbytes * 40 + 8 * v.nbytes

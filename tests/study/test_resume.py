@@ -175,6 +175,52 @@ tt.papers.both_layers(width=3).run(store={str(store.root)!r}, seeds=2)
     assert sorted(path.name for path in entry.folder.iterdir()) == ["log", "spec.json", "summary.json", "trajectory.nc"]
 
 
+ABORTING = """
+import os
+from tutelage.dynamics.driver import Loop
+
+ready, going, left = Loop.__init__, Loop.advance, [3]
+
+def begin(loop, *given, **named):
+    ready(loop, *given, **named)
+    os.abort()
+
+def go(loop):
+    going(loop)
+    left[0] -= 1
+    left[0] or os.abort()
+
+"""
+MOMENTS = {"compiled": "Loop.__init__ = begin", "between chunks": "Loop.advance = go"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_aborted_by_a_library(tmp_path, reference, moment):
+    """As XLA does when memory is refused to it: not a line of Python runs after that."""
+    store = Store(tmp_path)
+    process = begin(store, source=ABORTING + MOMENTS[moment] + SLOWLY)
+    process.communicate(timeout=ABSENCE)
+    assert process.returncode == -signal.SIGABRT
+    (entry,) = store.entries()
+    assert entry.state == "unfinished"
+    assert ("goes on from" in finished(store, begin(store))) == (moment == "between chunks")
+    assert differences(store.open("last").dataset, reference) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep to the limit")
+def test_with_too_little_memory_to_compile(tmp_path, reference):
+    """How the first command ends is not ours to say: in imports, in the C library, in XLA, or well, where there are few
+    cores and so few stacks of threads. The next one works."""
+    store = Store(tmp_path)
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)\n" + SLOWLY
+    process = begin(store, source=limited)
+    process.communicate(timeout=ABSENCE)
+    left = "finished" if process.returncode == 0 else "unfinished"
+    assert all(entry.state == left for entry in store.entries())
+    finished(store, begin(store))
+    assert differences(store.open("last").dataset, reference) == []
+
+
 def killed_when(process, ready) -> None:
     wait_for(ready, process)
     process.kill()

@@ -53,11 +53,15 @@ LANE = 4096
 WIDEST = 256
 
 
-def lane_size(start: Any, seeds: int) -> int:
-    """How many seeds are in a lane: a power of two, and no more than gives every core one."""
-    weights = sum(int(leaf.size) // len(leaf) for leaf in jax.tree.leaves(start))
+def lane_size(weights: int, seeds: int) -> int:
+    """How many seeds with so many weights are in a lane: a power of two, and no more than gives every core one."""
     fair = -(-seeds // (os.cpu_count() or 1))
     return min(1 << max(fair - 1, 0).bit_length(), 1 << max(LANE // weights, 1).bit_length() - 1, WIDEST)
+
+
+def chunk_size(held: float) -> int:
+    """How many of many records are in a chunk, if the weights of all seeds take so many bytes."""
+    return int(np.clip(HELD // held, FEW, MANY))
 
 
 def _room(like: Host, seeds: int) -> Host:
@@ -123,7 +127,8 @@ class Loop(Kept):
         self.rows: list[dict[str, NDArray[Any]]] = []
         self.slow = True  # until the first chunk has shown otherwise
         self.seeds = len(prepared.keys)
-        self.lane = 1 if self.step.apart else lane_size(self.start, self.seeds)
+        weights = sum(int(leaf.size) // len(leaf) for leaf in jax.tree.leaves(self.start))
+        self.lane = 1 if self.step.apart else lane_size(weights, self.seeds)
         begun = self._in_lanes(
             self._cut(np.arange(self.seeds)),
             lambda oracle, start, keys: prepare(self.step, self.fixed, oracle, start, keys),
@@ -139,8 +144,7 @@ class Loop(Kept):
             return 1
         if len(self.stops) <= FEW:
             return FEW
-        held = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.start))
-        return int(np.clip(HELD // held, FEW, MANY))
+        return chunk_size(sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.start)))
 
     @property
     def weights(self) -> PyTree:

@@ -1,9 +1,10 @@
 """How much memory a run takes, known from its sizes before anything of it is made: what cannot be held is refused.
 
-The figures are what is held at the same time at least, in copies that were counted; a run near the limit may still
-fail, one far beyond it never begins.
+The figures are bounds of what is held at the same time, by a run and by the programs that the compiler makes of it:
+copies and tables were counted, and a test asks the compiler (`tests/dynamics/test_room.py`).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from tutelage._limits import fits
 from tutelage.dynamics.base import Prepared
+from tutelage.dynamics.driver import chunk_size, lane_size
 from tutelage.dynamics.own import numbers_of
 from tutelage.dynamics.record import Observable
 from tutelage.dynamics.snapshot import Snapshot
@@ -27,7 +29,11 @@ Room = dict[str, float]
 NUMBER = 8
 SEED = 4096  # bytes of a seed's small objects, however small its weights are
 COPIES = 12
-"""Of a student's weights: its start, where it is, its gradient, the next place, and tables of pairs of units."""
+"""Of a student's weights: its start, where it is, its gradient, the next place."""
+TABLES = 60
+"""Of pairs of units, students and teachers, in one evaluation; most in the careful form, near an optimum."""
+NOTED = 6
+"""Copies of a student's weights at every record of a chunk: as they came, with those before, padded, to be measured."""
 DRAWN = 3  # copies of data: as drawn, stacked, and on the device
 RECORDED = 3  # copies of records: as they came, joined, and masked
 CLOSER = 2**28  # bytes that records may take, by a bound, without being counted
@@ -49,8 +55,11 @@ def columns_of(problem: Problem, *, full: bool = False) -> int:
 
 def of_network(problem: Problem, seeds: int, columns: int) -> Room:
     """Of a student's weights in so many coordinates, and what is made of them in a step."""
-    each = SEED + COPIES * NUMBER * weights_of(problem, columns)
-    return {f"ask for fewer than {seeds} seeds" if seeds > 1 else "use fewer units or dimensions": seeds * each}
+    weights, units = weights_of(problem, columns), problem.student.rows + problem.teacher.rows
+    held = float(seeds) * NUMBER * weights
+    evaluated = min(seeds, lane_size(weights, seeds) * (os.cpu_count() or 1)) * NUMBER * units * (units + columns)
+    size = seeds * SEED + held * (COPIES + NOTED * chunk_size(held)) + TABLES * float(evaluated)
+    return {f"ask for fewer than {seeds} seeds" if seeds > 1 else "use fewer units or dimensions": size}
 
 
 def of_data(problem: Problem, seeds: int, data: Data) -> Room:

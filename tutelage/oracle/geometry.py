@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -74,7 +75,10 @@ def square_chords(sign: Float[Array, "p q"], u: Float[Array, "p n"], v: Float[Ar
     """`|u - sign v|^2`, from the differences."""
     n = u.shape[-1]
     if n > _UNROLLED:
-        return jnp.sum((u[:, None, :] - sign[:, :, None] * v[None, :, :]) ** 2, axis=-1)
+        # Row by row: all differences at once would take n times as much memory as anything else, several times.
+        apart = lambda row: jnp.sum((row[0] - row[1][:, None] * v) ** 2, axis=-1)  # noqa: E731
+        square: Float[Array, "p q"] = jax.lax.map(apart, (u[:, None, :], sign))
+        return square
     total = jnp.zeros_like(sign)
     for i in range(n):
         total = total + (u[:, i, None] - sign * v[None, :, i]) ** 2

@@ -133,11 +133,11 @@ class Groups:
         parts = _remainders(arc, across, self.members, self.group)
         about_unit, about_axis = (Remainders(*(part[rows] for part in parts)) for rows in _cut(students))
         residuals = _residual_pairs(self.residuals, self.axes.unit, Angles(*(table[students:] for table in arc)))
-        # <rem(e_l, w_j; e_j), R_l^T V_j>, the groups of j left out
-        pull = jnp.einsum("jr,lrn->ljn", strength, self.residuals)
-        mixed = about_axis.own * jnp.einsum("ljn,ln->lj", pull, self.axes.unit)
-        mixed = mixed + about_axis.axial * jnp.einsum("ljn,jn->lj", pull, self.axis)
-        mixed = mixed + about_axis.across * jnp.einsum("ljn,jn->lj", pull, self.members.across)
+        # <rem(e_l, w_j; e_j), R_l^T V_j>, the groups of j left out; R_l^T V_j of all pairs would be the largest array
+        heights = jnp.sum(self.residuals * self.axes.unit[:, None, :], axis=2)
+        mixed = about_axis.own * (heights @ strength.T)
+        mixed = mixed + about_axis.axial * self._met_by_residuals(strength, self.axis)
+        mixed = mixed + about_axis.across * self._met_by_residuals(strength, self.members.across)
         # <w_i, rem(w_i/|w_i|, w_j; e_j) - rem(e_i, w_j; e_j)>
         base = Remainders(*(part[self.group] for part in about_axis))
         cos = _signed_cos(arc)[:students, self.group]
@@ -147,6 +147,12 @@ class Groups:
         pairs = jnp.where(self.member[:, None] & self.others, strength @ strength.T, 0.0)
         mixed = jnp.where(self.member[None, :] & ~self.own.T, mixed, 0.0)
         return residuals + 2 * jnp.sum(mixed) + jnp.sum(pairs * shift)
+
+    def _met_by_residuals(
+        self, strength: Float[Array, "student output"], direction: Float[Array, "student frame"]
+    ) -> Float[Array, "group student"]:
+        """`<R_l direction_j, V_j>`."""
+        return jnp.sum((self.residuals @ direction.T) * strength.T[None], axis=1)
 
     def _of_loners(self, strength: Float[Array, "student output"]) -> Float[Array, ""]:
         """Loners with all groups, and with each other."""
