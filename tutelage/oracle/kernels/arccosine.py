@@ -60,12 +60,15 @@ class ArcKernel(AbstractKernel):
     ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
         # An angle from the cosine is off by 1e-16 / sin; but it goes with its own sine, and the two errors leave
         # `sin` times that: a sum is right to rounding of its terms, at half the cost of chords.
-        y, c = rows(b), out @ s.T
-        x = Rows(y.norm[: len(a)], y.unit[: len(a)]) if own else rows(a)
+        x, c = rows(a), out @ s.T
+        # Rows that are not students' own stand still, and are looked at once and not at every step.
+        y = _together(x, rows(b[len(a) :])) if own else rows(b)
         arc = rough_angles(x, y)
         along_b, along_a = self._parts(arc, y)
-        in_rows = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
-        in_rows = jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, in_rows)
+        if self.kink != 0:
+            missing = (x.norm == 0)[:, None] & (y.norm != 0)[None, :] & (c != 0)
+            along_a = jnp.where(missing, jnp.nan, along_a)
+        in_rows = (c * along_b * y.norm) @ y.unit + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
         return in_rows, x.norm[:, None] * (self._shape(arc) @ (y.norm[:, None] * s))
 
     def _gradient_parts(self, x: Rows, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
@@ -116,6 +119,10 @@ class ArcKernel(AbstractKernel):
     def _undefined_sum(self, c: Float[Array, "p q"], x: Rows, y: Rows) -> Bool[Array, " p"]:
         """Where `sum_j c_ij dK/da_i` does not exist: coefficients that are exactly 0 do not count."""
         return (x.norm == 0) & (jnp.abs(c) @ y.norm > 0) & (self.kink != 0)
+
+
+def _together(x: Rows, y: Rows) -> Rows:
+    return Rows(*(jnp.concatenate(parts) for parts in zip(x, y, strict=True)))
 
 
 def _per_right_angle(x: Array) -> Array:
