@@ -70,16 +70,16 @@ def _room(like: Host, seeds: int) -> Host:
 
 
 def _put(whole: Host, seeds: NDArray[np.intp], part: Host, where: NDArray[np.bool_] | None = None) -> Host:
-    """The whole with the part of some seeds in its place, or only with those records of it."""
+    """The whole with the part of some seeds in its place, or only with those records of it. It is written to, unless
+    all seeds are given: a copy for each of many lanes would cost more than what they compute."""
 
     def put(old: Any, new: Any) -> Any:
         if where is not None:
             new = np.where(where.reshape(where.shape + (1,) * (new.ndim - 2)), new, old[seeds])
         if len(seeds) == len(old):
             return new
-        copy = np.array(old)
-        copy[seeds] = new
-        return copy
+        old[seeds] = new
+        return old
 
     return jax.tree.map(put, whole, part)
 
@@ -211,6 +211,7 @@ class Loop(Kept):
     def _pass(self, going: NDArray[np.intp], stops: NDArray[np.float64], noted: Host | None) -> Host:
         """These seeds as far as their forms of the oracle serve them."""
         before = self.state
+        self.state = jax.tree.map(np.array, before)
         due = jax.device_put((np.pad(stops, (0, self.chunk - len(stops))), len(stops)))
         for form, oracle in enumerate(self.forms):
             lanes = self._cut(going[before.form[going] == form])
@@ -356,7 +357,7 @@ class Loop(Kept):
         times = np.where(stopping, np.asarray(moments.time), np.inf)
         which = times.argmin(1)
         found = jax.tree.map(lambda leaf: leaf[seeds, which[seeds]], moments)
-        moment = _put(self.state.moment, seeds, found)
+        moment = _put(jax.tree.map(np.array, self.state.moment), seeds, found)
         crossed = self.state.crossed
         if crossed:
             crossed = crossed_by(self.fixed, self.oracle, self.start, moment, crossed)

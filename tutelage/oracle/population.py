@@ -139,7 +139,7 @@ class PopulationOracle(AbstractOracle):
 
     def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
         unit = self._shared_kink()
-        if unit is None or self.form == "both":
+        if unit is None or self.form in ("both", "grouped"):  # these ask the groups where digits are lost
             return jnp.array(False)
         return self._lost_loss(unit, weights, loss) | self._lost_gradient(unit, weights, gradient)
 

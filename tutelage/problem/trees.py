@@ -68,3 +68,22 @@ def chosen_parts(names: tuple[str, ...], chosen: Tree, others: Tree) -> Tree:
     return cast(
         Tree, type(chosen)(**{name: getattr(chosen if name in names else others, name) for name in part_names(chosen)})
     )
+
+
+def moving_vector(tree: PyTree, names: tuple[str, ...]) -> Float[Array, " moving"]:
+    """The parameters of some parts in one vector, in the order of the fields."""
+    return ravel_pytree(_some(tree, names))[0]
+
+
+def with_moving(vector: Float[Array, " moving"], like: Tree, names: tuple[str, ...]) -> Tree:
+    """The inverse of `moving_vector`: a tree with these parts from a vector, and the rest of another."""
+    parts = dict(zip(_in_order(like, names), ravel_pytree(_some(like, names))[1](vector), strict=True))
+    return cast(Tree, type(like)(**{name: parts.get(name, getattr(like, name)) for name in part_names(like)}))
+
+
+def _some(tree: PyTree, names: tuple[str, ...]) -> tuple[PyTree, ...]:
+    return tuple(getattr(tree, name) for name in _in_order(tree, names))
+
+
+def _in_order(tree: PyTree, names: tuple[str, ...]) -> list[str]:
+    return [name for name in part_names(tree) if name in names]

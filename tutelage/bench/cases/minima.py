@@ -9,7 +9,10 @@ import tutelage as tt
 from tutelage.bench.contest import Case, Contest, Entry
 from tutelage.bench.relu import OWN, Numbers, problem, starts
 
-STEP, SMALL, MOST = 0.1, 1e-12, 200_000
+STEP, SMALL = 0.1, 1e-12
+CHOSEN, MOST = 2000, 100_000
+"""Updates of plain descent, which choose the minimum; and the most with momentum, which end in it. Some minima have a
+direction in which plain descent has not come to an end in 200,000 updates."""
 
 
 def _problem(units: int) -> tt.Problem:
@@ -23,21 +26,23 @@ def _start(units: int, count: int) -> tuple[Numbers, Numbers]:
 
 def ours(units: int, count: int, compared: int) -> Numbers:
     """Overlaps (start, student, teacher) of the first few; nan if a gradient is not small enough."""
-    run = tt.descend(
+    run = tt.run(
         _problem(units),
-        step=STEP,
-        steps=MOST,
+        [
+            tt.Stage("choose", tt.Descent(STEP, CHOSEN)),
+            tt.Stage("settle", tt.HeavyBall(2 * STEP, MOST, momentum=0.95)),
+        ],
         seeds=count,
-        record=tt.Record(observables=("loss", "gradient_norm", "overlap")),
+        record=tt.Record(60, observables=("gradient_norm", "overlap")),
         stop=tt.Stop(gradient=SMALL / (2 * units**0.5)),  # times the norm of all weights, which is about sqrt(units)
-    )
+    ).stages["settle"]
     done = bool((run.last("gradient_norm") <= SMALL).all())
     found = run.last("overlap").transpose("seed", "student", "teacher").values[:compared]
     return np.asarray(found) if done else np.full_like(found, np.nan)
 
 
 def numpy(units: int, count: int) -> Numbers:
-    """The same from the first few starts, one after the other."""
+    """The same from the first few starts, one after the other, by plain descent."""
     from tutelage.bench.peers import plain_numpy
 
     first, teacher = _start(units, count)

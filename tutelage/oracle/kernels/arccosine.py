@@ -60,21 +60,25 @@ class ArcKernel(AbstractKernel):
     ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
         # An angle from the cosine is off by 1e-16 / sin; but it goes with its own sine, and the two errors leave
         # `sin` times that: a sum is right to rounding of its terms, at half the cost of chords.
-        y, c = rows(b), out @ s.T
-        x = Rows(y.norm[: len(a)], y.unit[: len(a)]) if own else rows(a)
+        x, c = rows(a), out @ s.T
+        # Rows that are not students' own stand still, and are looked at once and not at every step.
+        y = _together(x, rows(b[len(a) :])) if own else rows(b)
         arc = rough_angles(x, y)
-        along_b, along_a = self._parts(arc, y)
-        in_rows = (c * along_b) @ b + jnp.sum(c * along_a, axis=1)[:, None] * x.unit
-        in_rows = jnp.where(self._undefined_sum(c, x, y)[:, None], jnp.nan, in_rows)
+        along_b, turn = self._parts(arc)
+        missing = (x.norm == 0)[:, None] & (y.norm != 0)[None, :] & (c != 0) & (self.kink != 0)
+        along_a = _row_sums(jnp.where(missing, jnp.nan, c * turn), y.norm)
+        in_rows = (c * along_b * y.norm) @ y.unit + along_a[:, None] * x.unit
         return in_rows, x.norm[:, None] * (self._shape(arc) @ (y.norm[:, None] * s))
 
     def _gradient_parts(self, x: Rows, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
         """The coefficients of `b_j` and of the unit row `a_i` in `dK/da_i`."""
-        return self._parts(angles(x, y), y)
+        along_b, turn = self._parts(angles(x, y))
+        return along_b, turn * y.norm[None, :]
 
-    def _parts(self, arc: Angles, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
+    def _parts(self, arc: Angles) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
+        """Those of unit rows `b_j`."""
         along_b = self.linear + arc.sign * self.kink * (1 - _per_right_angle(arc.near))
-        return along_b, self.kink * _per_right_angle(arc.sin) * y.norm[None, :]
+        return along_b, self.kink * _per_right_angle(arc.sin)
 
     def _shape(self, arc: Angles) -> Float[Array, "p q"]:
         """The kernel of unit rows.
@@ -116,6 +120,18 @@ class ArcKernel(AbstractKernel):
     def _undefined_sum(self, c: Float[Array, "p q"], x: Rows, y: Rows) -> Bool[Array, " p"]:
         """Where `sum_j c_ij dK/da_i` does not exist: coefficients that are exactly 0 do not count."""
         return (x.norm == 0) & (jnp.abs(c) @ y.norm > 0) & (self.kink != 0)
+
+
+def _together(x: Rows, y: Rows) -> Rows:
+    return Rows(*(jnp.concatenate(parts) for parts in zip(x, y, strict=True)))
+
+
+_AT_ONCE = 32
+"""The compiler makes sums over more entries than this in several steps, at three times the cost."""
+
+
+def _row_sums(c: Float[Array, "p q"], lengths: Float[Array, " q"]) -> Float[Array, " p"]:
+    return jnp.sum(c * lengths, axis=1) if len(lengths) <= _AT_ONCE else c @ lengths
 
 
 def _per_right_angle(x: Array) -> Array:
