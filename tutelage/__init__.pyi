@@ -31,6 +31,7 @@ from .oracle.step_size import recommended_step as recommended_step
 from .oracle.tied import TiedOracle as TiedOracle
 from .problem.activations import Activation as Activation
 from .problem.activations import activation as activation
+from .problem.activations import activations as activations
 from .problem.clusters import Clustered as Clustered
 from .problem.clusters import Clusters as Clusters
 from .problem.clusters import Tasks as Tasks

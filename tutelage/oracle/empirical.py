@@ -123,6 +123,7 @@ def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> EmpiricalOracle |
     if isinstance(student, Mixture):
         plain = EmpiricalOracle(student="linear", x=x, y=y)  # reads and checks the arrays
         return EmpiricalMixture(student.hidden, plain.x, plain.y)
+    student.check_samples()
     plain = EmpiricalOracle(student=student.activation, x=x, y=y)
     return TiedOracle(plain) if student.tied else plain
 

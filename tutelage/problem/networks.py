@@ -208,6 +208,14 @@ class TwoLayer(Network):
             )
         return jnp.asarray(array[:, None] if array.ndim else array)
 
+    def check_samples(self) -> None:
+        """Refuse a student that gradients on samples cannot teach; the population's can, since it is smooth."""
+        if self.activation.jumps and "first" in self.trains:
+            raise BadInput(
+                f"On samples a {self.activation.name} has a slope of 0 almost everywhere, so that its incoming weights "
+                "would not move; use population dynamics, train the second layer alone, or a smooth activation."
+            )
+
     def _check_rows(self) -> None:
         if isinstance(self.first, AbstractRows) or 0.0 not in self.activation.kinks:
             return
