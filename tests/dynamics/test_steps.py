@@ -40,8 +40,12 @@ def test_samples_have_no_slope_to_follow(verb):
 
 
 def test_a_run_of_steps_certifies_itself():
-    """By samples: of the loss, since single samples have no slope; and the Hessian by differences."""
+    """In long arithmetic; by samples, of the loss, since single ones have no slope; and the Hessian by differences."""
     student = tt.TwoLayer("step", first=tt.GaussianRows(0.1), width=2)
     problem = tt.Problem(tt.Gaussian(50), tt.TwoLayer("relu", first=[[1.0]]), student)
     certificate = tt.descend(problem, step=0.01, steps=50, seeds=2, certify=True).certificate
-    assert certificate.ok and {check.route.split()[-1] for check in certificate.rows} >= {"samples", "differences"}
+    assert certificate.ok and {check.route.split()[-1] for check in certificate.rows} >= {
+        "samples",
+        "differences",
+        "digits",
+    }

@@ -10,9 +10,11 @@ from tutelage._checks import whole
 from tutelage.oracle.kernels.arccosine import ArcKernel
 from tutelage.oracle.kernels.arcsine import ArcsineKernel
 from tutelage.oracle.kernels.base import AbstractKernel
+from tutelage.oracle.kernels.blocks import BlockKernel
 from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.oracle.kernels.sign import ErfSignKernel, SignErfKernel, SignKernel
-from tutelage.problem.activations import MOST_TERMS, Spec, activation
+from tutelage.problem.activations import MOST_TERMS, Activation, Spec, activation
+from tutelage.problem.assorted import Assorted, LayerUnits
 from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Sign
 
 
@@ -67,6 +69,28 @@ def kernel(s: Spec, t: Spec, terms: int = 128, kinks: Sequence[float] = ()) -> A
     terms = whole("kernel: terms", terms, least=1, most=MOST_TERMS)
     parts = tuple(_pair(u, v, terms) for u in activation(s, kinks).atoms for v in activation(t, kinks).atoms)
     return parts[0] if len(parts) == 1 else SumKernel(parts)
+
+
+def layer_kernel(s: LayerUnits, t: LayerUnits) -> AbstractKernel:
+    """The kernel of two layers, whose units may have activations of their own: rows are then one for each unit.
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from tutelage.oracle.kernels import layer_kernel
+    >>> from tutelage.problem.assorted import layer_units
+    >>> k = layer_kernel(layer_units("linear"), layer_units(["linear", "he3"]))
+    >>> k.value(jnp.ones((1, 1)), jnp.array([[2.0], [1.0]])).tolist()
+    [[2.0, 0.0]]
+
+    ```
+    """
+    if not isinstance(s, Assorted) and not isinstance(t, Assorted):
+        return kernel(s, t)
+    return BlockKernel(s, t, tuple(tuple(kernel(u, v) for v in _kinds(t)) for u in _kinds(s)))
+
+
+def _kinds(units: LayerUnits) -> tuple[Activation, ...]:
+    return tuple(kind for kind, _ in units.groups()) if isinstance(units, Assorted) else (units,)
 
 
 def _pair(u: Atom, v: Atom, terms: int) -> AbstractKernel:

@@ -101,8 +101,8 @@ class SeriesKernel(PolarKernel):
                 )
 
     def _no_gradient(self, x: Rows, y: Rows) -> Bool[Array, "p q"]:
-        # Near a = 0 the kernel of a kink is |a| times a function of the direction, that of a jump is such a function. It
-        # vanishes only with all of t's coefficients that meet theirs.
+        # Near a = 0 the kernel of a kink is |a| times a function of the direction, that of a jump is such a function.
+        # It vanishes only with all of t's coefficients that meet theirs.
         others = self._meets(self.s, self.t.scale_jet(y.norm, self.terms).value)
         if others is None:
             return super()._no_gradient(x, y)
