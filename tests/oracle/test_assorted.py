@@ -48,7 +48,7 @@ def test_derivatives_are_differences(tied):
     up, down = (at(y[None] + sign * step * jnp.eye(len(y))) for sign in (1, -1))
     gradient, hessian = ((high - low) / (2 * step) for high, low in zip(up, down, strict=True))
     np.testing.assert_allclose(flatten(made.gradient(WEIGHTS)), gradient, atol=1e-9)
-    np.testing.assert_allclose(jax.jit(made.hessian)(WEIGHTS), hessian, atol=3e-8)
+    np.testing.assert_allclose(jax.jit(lambda asked, w: asked.hessian(w))(made, WEIGHTS), hessian, atol=3e-8)
 
 
 def test_equal_members_are_one_activation_and_order_is_kept():
@@ -117,6 +117,8 @@ def test_the_population_of_a_staircase():
     [
         (lambda: tt.TwoLayer(["relu", "erf"], first=np.eye(3)), "2 activations and 3 units"),
         (lambda: tt.TwoLayer([], first=np.eye(3)), "empty"),
+        (lambda: oracle().loss(tt.Weights(WEIGHTS.first[:3], WEIGHTS.second[:3])), "4 units .* 3 rows"),
+        (lambda: layer_units(STUDENT)(jnp.ones((2, 5))), "4 units .* 2 rows"),
         (lambda: tt.TwoLayer(["linear", "relu"], first=[[0.0], [0.0]]), "row 1 of first is zero, where relu"),
         (lambda: tt.multi_index({(1, 1): 1.0}, [[1.0]]), "need 2 directions"),
         (lambda: tt.multi_index({(9, 9): 1.0}), "degree 18"),

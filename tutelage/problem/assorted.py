@@ -46,9 +46,10 @@ class Assorted(eqx.Module):
     def groups(self) -> tuple[tuple[Activation, NDArray[np.intp]], ...]:
         """The activations that differ, and the units that have each."""
         kinds = tuple(dict.fromkeys(self.members))
-        return tuple((kind, np.flatnonzero([member == kind for member in self.members])) for kind in kinds)
+        return tuple((kind, np.flatnonzero([bool(member == kind) for member in self.members])) for kind in kinds)
 
     def __call__(self, z: Float[Array, "unit sample"]) -> Float[Array, "unit sample"]:
+        self.check_rows(len(z))
         return self.by_unit(lambda kind, units: kind(z[units]))
 
     def derivative(self, z: Float[Array, "unit sample"]) -> Float[Array, "unit sample"]:
@@ -61,8 +62,15 @@ class Assorted(eqx.Module):
 
     def by_unit(self, part: Callable[[Activation, NDArray[np.intp]], Array]) -> Array:
         """What `part` gives for the units of each kind, in the order of the units."""
-        groups = self.groups()
-        return jnp.concatenate([part(kind, units) for kind, units in groups])[self.order()]
+        return jnp.concatenate([part(kind, units) for kind, units in self.groups()])[self.order()]
+
+    def check_rows(self, count: int) -> None:
+        """Refuse so many rows, unless there is one for each unit: JAX would take any."""
+        if count != len(self.members):
+            raise BadInput(
+                f"There are {len(self.members)} units with activations of their own, but {count} rows; units cannot be "
+                "added or taken away without their activations."
+            )
 
     def order(self) -> NDArray[np.intp]:
         """Where each unit is among the groups, one after the other."""

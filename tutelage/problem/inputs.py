@@ -58,6 +58,8 @@ class Gaussian:
 
     def coloured(self, standard: Numbers) -> Numbers:
         """Inputs (sample, dim) of this law, from standard ones."""
+        if self.covariance is None:
+            return standard
         return np.concatenate([standard[:, : self.kept] @ self.root, standard[:, self.kept :]], axis=1)
 
 

@@ -1,8 +1,8 @@
 """The population loss in long arithmetic, by formulas of its own: the second opinion behind certificates.
 
 Nothing here is shared with the oracles. An activation is written as a sum of powers, `|z|`, signs and `erf(b z)`; each
-pair has an expectation in `p = |a|^2`, `q = |b|^2` and `c = a.b`. The oracles work with angles, series and cancellation-free
-forms in double precision; here plain moments, Stein's identity and arcs are simply carried to fifty digits.
+pair has an expectation in `p = |a|^2`, `q = |b|^2` and `c = a.b`. The oracles work with angles, series and forms that
+do not cancel in double precision; here plain moments, Stein's identity and arcs are simply carried to fifty digits.
 """
 
 import re

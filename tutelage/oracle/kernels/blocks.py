@@ -26,6 +26,11 @@ class BlockKernel(AbstractKernel):
     def accuracy(self) -> str:
         return "; ".join(dict.fromkeys(part.accuracy for line in self.parts for part in line))
 
+    def _check(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> None:
+        for units, rows in ((self.s, a), (self.t, b)):
+            if isinstance(units, Assorted):
+                units.check_rows(len(rows))
+
     def _pairs(self, part: Part) -> Array:
         """Of all pairs of rows, whatever comes after these two axes."""
         lines = [
@@ -43,15 +48,18 @@ class BlockKernel(AbstractKernel):
         return _ordered(self.s, lines)
 
     def value(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q"]:
+        self._check(a, b)
         return self._pairs(lambda k, i, j: k.value(a[i], b[j]))
 
     def gradient(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n"]:
+        self._check(a, b)
         return self._pairs(lambda k, i, j: k.gradient(a[i], b[j]))
 
     def mixed(self, a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p q n n"]:
         return self._pairs(lambda k, i, j: k.mixed(a[i], b[j]))
 
     def pull(self, c: Float[Array, "p q"], a: Float[Array, "p n"], b: Float[Array, "q n"]) -> Float[Array, "p n"]:
+        self._check(a, b)
         return self._sums(lambda k, i, j: k.pull(c[i][:, j], a[i], b[j]))
 
     def curvature(
