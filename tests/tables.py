@@ -62,13 +62,19 @@ def half_cosine(z):
     return jnp.where(z > 0, 1 + z, jnp.cos(z))
 
 
+def broken_cosine(z):
+    return jnp.where(z > 0, 1 + z, -jnp.cos(z))
+
+
 ACTIVATIONS = {
     **{name: tt.activation(name) for name in ("relu", "abs", "half_abs", "linear", "erf", "sigmoid", "tanh", "probit")},
-    **{name: tt.activation(name) for name in ("constant", "softplus", "he2", "he3", "he12")},
+    **{name: tt.activation(name) for name in ("constant", "softplus", "he2", "he3", "he12", "sign", "step")},
+    "erf_over_sqrt2": tt.activation("erf_over_sqrt2"),
     "polynomial": act.polynomial([0.5, -1.0, 0.3, 0.2]),
     "leaky_relu": act.leaky_relu(0.2),
     "from_callable, kink at 0": act.from_callable(half_cosine, kinks=(0.0,)),
     "from_callable, kink elsewhere": act.from_callable(late_ramp, kinks=(0.4,)),
+    "from_callable, jump at 0": act.from_callable(broken_cosine, kinks=(0.0,)),
 }
 
 
@@ -112,7 +118,7 @@ def turned(weights: tt.Weights, turn: Any) -> tt.Weights:
     return tt.Weights(weights.first @ turn, weights.second)
 
 
-def _population(student: str, teacher: str, outputs: int = 1, **options: Any) -> Callable[[Any], Seen]:
+def _population(student: str, teacher: str | list[str], outputs: int = 1, **options: Any) -> Callable[[Any], Seen]:
     def make(turn: Any) -> Seen:
         target = turned(network(1, TEACHERS, outputs), turn)
         oracle = tt.PopulationOracle(student=student, teacher=teacher, target=target, **options)
@@ -130,6 +136,17 @@ def _empirical(student: str, outputs: int = 1) -> Callable[[Any], Seen]:
     def make(turn: Any) -> Seen:
         x, y = _data(turn, outputs)
         return Seen(tt.EmpiricalOracle(student=student, x=x, y=y), PlainHidden(tt.activation(student)), (x, y))
+
+    return make
+
+
+def _correlated(student: str) -> Callable[[Any], Seen]:
+    """Samples that are multiplied by the root, which is turned with the space."""
+
+    def make(turn: Any) -> Seen:
+        oracle, hidden, (x, y) = _empirical(student)(turn)
+        root = jnp.asarray(turn.T @ (np.diag([2.0, 0.5, 1.0, 0.0]) - np.eye(FRAME)) @ turn + np.eye(turn.shape[1]))
+        return Seen(tt.CorrelatedOracle(oracle, root), hidden, (x @ root, y))
 
     return make
 
@@ -170,10 +187,15 @@ ORACLES: dict[str, Callable[[Any], Seen]] = {
     "population, erf": _population("erf", "erf", outputs=2),
     "population, sum of atoms": _population("probit", "he3"),
     "population, series": _population("erf", "softplus"),
+    "population, teacher of several kinds": _population("tanh", ["he2", "relu"], outputs=2),
+    "population, signs": _population("sign", "sign"),
+    "population, step teacher": _population("tanh", "step"),
+    "population, step student": _population("step", "erf", outputs=2),
     "empirical": _empirical("tanh", outputs=2),
     "empirical, kinked": _empirical("relu"),
     "tied population": _tied(_population("relu", "relu", form="plain")),
     "tied empirical": _tied(_empirical("tanh")),
+    "correlated empirical": _correlated("tanh"),
     "mixture": _mixture(_SQUARE, _SQUARE),
     "mixture, another teacher": _mixture(_LINE, _SQUARE),
     "empirical mixture": _empirical_mixture(_SQUARE),
@@ -183,6 +205,7 @@ HOMOGENEOUS = {
     **dict.fromkeys(("population, linear teacher", "population, shared kink", "population, shared kink, quick"), 1),
     **dict.fromkeys(("population, other kink", "empirical, kinked"), 1),
     "tied population": 2,
+    **dict.fromkeys(("population, signs", "population, step student"), 0),
     **dict.fromkeys(("mixture", "mixture, another teacher", "empirical mixture"), 0),
 }
 """Oracles of units that are homogeneous in their rows, and the degree: a row `c w` makes a unit `c^degree` times as

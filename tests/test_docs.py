@@ -76,6 +76,7 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
     "page",
     [
         "getting-started.md",
+        "problems.md",
         "runs.md",
         "sweeps.md",
         "extending.md",

@@ -83,6 +83,15 @@ CHANGES = {
         "activation_": "erf", "first": tt.GaussianRows(np.nextafter(1e-3, 1)), "second": "mean", "width": 3,
         "outputs": 2, "trains": ("first",), "tied": True,
     }),
+    "Gaussian": (lambda **c: tt.Gaussian(**{"dim": 50} | c), {
+        "dim": 51, "covariance": [2.0],
+    }),
+    "covariance": (lambda **c: tt.Gaussian(**{"dim": 50, "covariance": [2.0, 3.0]} | c), {
+        "covariance": [[2.0, 1e-16], [1e-16, 3.0]],
+    }),
+    "a list of activations": (lambda **c: network(**{"activation_": ["relu", "erf"]} | c), {
+        "activation_": ["erf", "relu"], "tied": True,
+    }),
     "laws": (network, {
         "first": tt.SphereRows(1e-3), "second": tt.GaussianEntries(1.0), "width": 4,
     }),

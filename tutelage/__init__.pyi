@@ -30,6 +30,7 @@ from .dynamics.router import RouterSteps as RouterSteps
 from .dynamics.router import route as route
 from .dynamics.spherical import Spherical as Spherical
 from .oracle.clustered import ClusterOracle as ClusterOracle
+from .oracle.correlated import CorrelatedOracle as CorrelatedOracle
 from .oracle.empirical import EmpiricalOracle as EmpiricalOracle
 from .oracle.kernels import kernel as kernel
 from .oracle.mixture import MixtureOracle as MixtureOracle
@@ -38,6 +39,7 @@ from .oracle.step_size import recommended_step as recommended_step
 from .oracle.tied import TiedOracle as TiedOracle
 from .problem.activations import Activation as Activation
 from .problem.activations import activation as activation
+from .problem.activations import activations as activations
 from .problem.clusters import Clustered as Clustered
 from .problem.clusters import Clusters as Clusters
 from .problem.clusters import Tasks as Tasks
@@ -50,6 +52,7 @@ from .problem.initial import SphereRows as SphereRows
 from .problem.initial import WeakRecoveryRows as WeakRecoveryRows
 from .problem.inputs import Gaussian as Gaussian
 from .problem.mixture import Mixture as Mixture
+from .problem.multi_index import multi_index as multi_index
 from .problem.networks import TwoLayer as TwoLayer
 from .problem.networks import Weights as Weights
 from .problem.problem import Problem as Problem

@@ -9,7 +9,7 @@ from tutelage.analysis.certificates.long_arithmetic import Precise, expectation,
 from tutelage.oracle.kernels import kernel
 from tutelage.problem.activations import activation, leaky_relu, polynomial
 
-NAMES = ("linear", "relu", "abs", "erf", "he2", "he3", "he4")
+NAMES = ("linear", "relu", "abs", "erf", "he2", "he3", "he4", "sign", "step", "erf_over_sqrt2")
 A, B = np.array([0.5, 0.3, 0.1]), np.array([-0.2, 0.6, 0.5])
 
 

@@ -1,5 +1,6 @@
 """What every activation must do: derivatives, Hermite coefficients, kernels, precision."""
 
+import itertools
 import math
 
 import jax
@@ -9,9 +10,10 @@ import pytest
 from oracle.quadrature import expectation
 from tables import ACTIVATIONS, family, known_activations, members
 
-from tutelage.oracle.kernels import SumKernel, kernel
+from tutelage.oracle.kernels import SumKernel, kernel, layer_kernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.kernels.series import SeriesKernel
+from tutelage.problem.assorted import layer_units
 from tutelage.problem.atoms import Atom
 
 pytestmark = pytest.mark.usefixtures("quickly_compiled")
@@ -33,7 +35,8 @@ def test_every_activation_is_in_the_table():
 
 def test_every_atom_and_every_kernel_is_met():
     atoms = {type(atom) for activation in ACTIVATIONS.values() for atom in activation.atoms}
-    pairs = [kernel(activation, activation) for activation in ACTIVATIONS.values()]
+    pairs = [kernel(one, other) for one, other in itertools.product(ACTIVATIONS.values(), repeat=2)]
+    pairs.append(layer_kernel(layer_units(["relu", "erf"]), layer_units("linear")))
     kernels = {type(part) for pair in pairs for part in (pair, *getattr(pair, "parts", ()))}
     assert atoms == members(Atom) and kernels == members(AbstractKernel)
 

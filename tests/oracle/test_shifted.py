@@ -27,6 +27,7 @@ def bent(z):
 KINDS = {
     "relu": (tt.activation("relu"), lambda z: max(z, 0.0)),
     "abs": (tt.activation("abs"), abs),
+    "step": (tt.activation("step"), lambda z: 1.0 * (z > 0)),
     "leaky": (leaky_relu(0.2), lambda z: z if z > 0 else 0.2 * z),
     "linear": (tt.activation("linear"), lambda z: z),
     "polynomial": (polynomial([0.3, -1.0, 0.0, 2.0]), lambda z: 0.3 - z + 2 * z**3),

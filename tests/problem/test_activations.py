@@ -1,11 +1,14 @@
 """Activations against JAX's own functions, mpmath, and the definition of a Hermite coefficient."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 
+import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.problem import activations as act
 
@@ -20,7 +23,12 @@ REFERENCES = {
     "abs": jnp.abs,
     "half_abs": lambda z: jnp.abs(z) / 2,
     "linear": lambda z: z,
+    "leaky_relu": lambda z: jnp.where(z > 0, z, 0.01 * z),
+    "leaky_relu:-0.5": lambda z: jnp.where(z > 0, z, -0.5 * z),
+    "sign": jnp.sign,
+    "step": lambda z: jnp.where(z > 0, 1.0, 0.0),
     "erf": jax.scipy.special.erf,
+    "erf_over_sqrt2": lambda z: jax.scipy.special.erf(z / jnp.sqrt(2.0)),
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
     "he0": lambda z: 1.0 + 0 * z,
@@ -64,7 +72,7 @@ def test_sigmoid_hermite_coefficients():
 
 
 @pytest.mark.parametrize("scale", [1e-12, 0.7, 1e3])
-@pytest.mark.parametrize("name", ["relu", "abs", "linear", "erf", "sigmoid", "tanh", "he3"])
+@pytest.mark.parametrize("name", ["relu", "abs", "linear", "erf", "sigmoid", "tanh", "he3", "step"])
 def test_hermite_coefficients_by_quadrature(name, scale):
     """The closed forms against the quadrature that serves any function, within the two stated errors."""
     s = act.activation(name)
@@ -75,7 +83,7 @@ def test_hermite_coefficients_by_quadrature(name, scale):
     assert np.max(np.abs(ours.values - theirs.values)) <= ours.error + theirs.error
 
 
-@pytest.mark.parametrize("spec", ["relu", "erf", "tanh", "he4", "poly", "softplus", "bent"])
+@pytest.mark.parametrize("spec", ["relu", "erf", "tanh", "he4", "poly", "softplus", "bent", "sign"])
 def test_scale_jet_by_finite_differences(spec):
     """Derivatives in the scale: fourth-order differences, step 1e-3, are right to 1e-13 of the fifth derivative."""
     s = {"poly": act.polynomial([1.0, -2.0, 0.5, 3.0]), "softplus": act.from_callable(jax.nn.softplus)}.get(spec)
@@ -124,7 +132,10 @@ def test_error_estimate_of_a_callable_is_honest():
     ("fn", "kinks", "words"),
     [
         (lambda z: jnp.where(z > 0.3, 1.0, 0.0) + z, (), "jumps near 0.3"),
-        (jnp.sign, (), "jumps near"),
+        (jnp.sign, (), r"jumps near 0; say so, as tt.activation\(bad, kinks=\(0,\)\)"),
+        (lambda z: jnp.where(z > 0.3, 1.0, 0.0), (0.3,), "continuous but at 0"),
+        (jax.nn.relu, (), r"jumps near 0; .*kinks=\(0,\)\)"),
+        (jax.nn.relu6, (0,), r"jumps near 6; .*kinks=\(0, 6\)\)"),
         (lambda z: jnp.maximum(z - 1.1, 0.0), (), r"kinks=\(1.1,\)"),
         (lambda z: jnp.stack([z, z]), (), "one number"),
         (lambda z: np.sin(float(z)), (), "jax.numpy"),
@@ -146,6 +157,33 @@ def test_lookup():
         act.hermite(-1)
     with pytest.raises(BadInput, match="finite numbers"):
         act.polynomial([])
+
+
+def test_a_jump_at_zero_goes_to_closed_form():
+    """Extrapolation to 0 from both sides is right to 6e-14 of a fourth derivative."""
+    s = act.activation(lambda z: jnp.where(z > 0, 2 + z, jnp.cos(z)), kinks=(0,))
+    smooth, bend, step = s.atoms
+    assert (bend.kink, step.size) == (pytest.approx(0.5, abs=1e-12), pytest.approx(0.5, abs=1e-12))
+    assert s.jumps and not act.relu.jumps
+    z = jnp.array([-1e-9, 1e-9, 3.0])
+    np.testing.assert_allclose(s(z), [1, 2 + 1e-9, 5], atol=1e-14)
+    np.testing.assert_allclose(smooth(z[:1]), smooth(z[1:2]), atol=1e-12)
+
+
+def test_every_name_of_the_list_is_one_and_the_docs_have_the_list():
+    text = (Path(tt.__file__).parent.parent / "docs" / "problems.md").read_text(encoding="utf-8")
+    for name, formula in tt.activations():
+        found = act.activation(name.replace("SLOPE", "0.3").replace("heK", "he3"))
+        assert found.name.startswith(name.partition(":")[0].replace("heK", "he3"))
+        assert f"| `{name}` | `{formula}` |".replace("|z|", "\\|z\\|") in text, name
+    assert str(tt.activations()).splitlines()[0].split() == ["linear", "z"]
+
+
+def test_names_with_a_number():
+    assert act.activation("leaky_relu:0.1") == act.leaky_relu(0.1) and act.leaky_relu(0.1).name == "leaky_relu:0.1"
+    for bad in ("leaky_relu:", "leaky_relu:steep"):
+        with pytest.raises(BadInput, match="leaky_relu:0.1"):
+            act.activation(bad)
 
 
 def test_a_number_is_no_activation():

@@ -24,6 +24,13 @@ def test_values_and_slopes_of_one_activation():
     np.testing.assert_array_equal(units.slope(jnp.asarray(pre)), (z > 0).astype(float))
 
 
+def test_units_that_jump_have_no_slope_to_follow():
+    units = tt.Units(jnp.ones(1), jnp.zeros(1), kind=tt.activation("step"))
+    assert units.value(jnp.array([0.3]))[0] == 1
+    with pytest.raises(tt.BadInput, match="slope of 0"):
+        units.slope(jnp.array([0.3]))
+
+
 @pytest.mark.parametrize("lowest", [0, 1, 3])
 def test_values_and_slopes_of_random_polynomials(lowest):
     draw = np.random.default_rng(1)

@@ -145,6 +145,7 @@ class Sgd(AbstractDynamics):
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
+        problem.check_samples()
         begin, frame = self._begun(problem, seeds, start)
         step = OnlineStep(
             # With an optimiser, which has a step size of its own, an update is one unit of time.

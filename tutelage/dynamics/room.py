@@ -50,7 +50,8 @@ def columns_of(problem: Problem, *, full: bool = False) -> int:
     law = problem.student.first
     means = len(law.mean) if isinstance(law, AbstractRows) else 0
     dim = problem.inputs.dim
-    return dim if full else min(problem.student.rows + problem.teacher.rows + means, dim)
+    given = max(problem.teacher.rows + means, problem.inputs.kept)
+    return dim if full else min(problem.student.rows + given, dim)
 
 
 def of_network(problem: Problem, seeds: int, columns: int) -> Room:

@@ -3,6 +3,7 @@
 from . import routing as routing
 from .base import AbstractOracle as AbstractOracle
 from .clustered import ClusterOracle as ClusterOracle
+from .correlated import CorrelatedOracle as CorrelatedOracle
 from .empirical import EmpiricalOracle as EmpiricalOracle
 from .empirical import draw as draw
 from .geometry import Angles as Angles

@@ -14,7 +14,7 @@ from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.mixture import EmpiricalMixture
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import Activation, Spec, activation
+from tutelage.problem.assorted import LayerSpec, LayerUnits, layer_units
 from tutelage.problem.frame import stream
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights
@@ -40,13 +40,13 @@ class EmpiricalOracle(AbstractOracle):
     ```
     """
 
-    student: Activation = eqx.field(static=True)
+    student: LayerUnits = eqx.field(static=True)
     x: Float[Array, "sample frame"]
     y: Float[Array, "sample output"]
     accuracy: str = eqx.field(static=True)
 
-    def __init__(self, *, student: Spec, x: ArrayLike, y: ArrayLike):
-        self.student = activation(student)
+    def __init__(self, *, student: LayerSpec, x: ArrayLike, y: ArrayLike):
+        self.student = layer_units(student)
         try:
             self.x, self.y = jnp.asarray(x, float), jnp.asarray(y, float)
         except (TypeError, ValueError):
@@ -62,10 +62,10 @@ class EmpiricalOracle(AbstractOracle):
 
     def _forward(
         self, weights: Weights
-    ) -> tuple[Float[Array, "sample unit"], Float[Array, "sample unit"], Float[Array, "sample output"]]:
+    ) -> tuple[Float[Array, "unit sample"], Float[Array, "sample unit"], Float[Array, "sample output"]]:
         """What units see, what they say, and by how much the output is off."""
-        pre = self.x @ weights.first.T
-        hidden = self.student(pre)
+        pre = weights.first @ self.x.T
+        hidden = self.student(pre).T
         return pre, hidden, hidden @ weights.second - self.y
 
     def loss(self, weights: Weights) -> Float[Array, ""]:
@@ -105,14 +105,14 @@ class EmpiricalOracle(AbstractOracle):
         x, out, size = self.x, weights.second, len(self.x)
         count, outputs = out.shape
         pre, hidden, residual = self._forward(weights)
-        slope = self.student.derivative(pre)
+        slope = self.student.derivative(pre).T
         moved = slope[:, :, None] * x[:, None, :]  # d hidden / d w
         diagonal = jnp.eye(count)
         outer = jnp.einsum("lm,rs->lrms", hidden.T @ hidden / size, jnp.eye(outputs))
         between = jnp.einsum("il,mr,imn->lrmn", hidden, out, moved) / size
         between = between + jnp.einsum("lm,ir,iln->lrmn", diagonal, residual, moved) / size
         inner = jnp.einsum("lm,ila,imb->lamb", out @ out.T, moved, moved) / size
-        bend = self.student.second_derivative(pre) * (residual @ out.T)
+        bend = self.student.second_derivative(pre).T * (residual @ out.T)
         inner = inner + jnp.einsum("lm,il,ia,ib->lamb", diagonal, bend, x, x) / size
         return assemble(outer, between, inner)
 
@@ -123,6 +123,7 @@ def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> EmpiricalOracle |
     if isinstance(student, Mixture):
         plain = EmpiricalOracle(student="linear", x=x, y=y)  # reads and checks the arrays
         return EmpiricalMixture(student.hidden, plain.x, plain.y)
+    student.check_samples()
     plain = EmpiricalOracle(student=student.activation, x=x, y=y)
     return TiedOracle(plain) if student.tied else plain
 
@@ -130,7 +131,7 @@ def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> EmpiricalOracle |
 def draw(problem: Problem, target: Weights, samples: int, seed: int) -> AbstractOracle:
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
-    x = random.standard_normal((samples, target.first.shape[1]))
+    x = problem.inputs.coloured(random.standard_normal((samples, target.first.shape[1])))
     seen = jnp.asarray(np.asarray(target.first) @ x.T)
     clean = problem.teacher.hidden(jnp.asarray(target.first), seen).T @ jnp.asarray(target.second)
     y = clean + problem.noise * random.standard_normal(clean.shape)

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tutelage.oracle.geometry import rows
-from tutelage.problem.activations import Activation
+from tutelage.problem.assorted import LayerUnits, coefficients
 from tutelage.problem.networks import Weights, untied
 
 
 def order_losses(
-    student: Activation, teacher: Activation, weights: Weights, target: Weights, count: int
+    student: LayerUnits, teacher: LayerUnits, weights: Weights, target: Weights, count: int
 ) -> Float[Array, " order"]:
     """`1/2 |T_k|^2` for `k < count`; with all later orders they sum to the population loss.
 
@@ -33,7 +33,7 @@ def order_losses(
     ```
     """
     own, taught = rows(weights.first), rows(target.first)
-    sizes = jnp.concatenate([_coefficients(student, own.norm, count), _coefficients(teacher, taught.norm, count)])
+    sizes = jnp.concatenate([coefficients(student, own.norm, count), coefficients(teacher, taught.norm, count)])
     second = jnp.concatenate([weights.second, -target.second])
     unit = jnp.concatenate([own.unit, taught.unit])
     scaled = second[:, :, None] * sizes[:, None, :]  # (unit, output, order)
@@ -41,7 +41,7 @@ def order_losses(
 
 
 def order_gradients(
-    student: Activation, teacher: Activation, weights: Weights, target: Weights, count: int, *, tied: bool = False
+    student: LayerUnits, teacher: LayerUnits, weights: Weights, target: Weights, count: int, *, tied: bool = False
 ) -> Weights:
     """The gradient of each of `order_losses` in the student's weights, with the order as first axis.
 
@@ -64,11 +64,6 @@ def order_gradients(
 
     gradients: Weights = jax.jacrev(losses)(weights)
     return gradients
-
-
-def _coefficients(activation: Activation, norm: Float[Array, " unit"], count: int) -> Float[Array, "unit order"]:
-    parts = [atom.scale_jet(norm, count).value for atom in activation.atoms]
-    return jnp.sum(jnp.stack(parts), axis=0)
 
 
 def _low(order: int, scaled: Float[Array, "unit output"], unit: Float[Array, "unit frame"]) -> Float[Array, ""]:

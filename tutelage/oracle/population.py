@@ -10,13 +10,15 @@ from jaxtyping import Array, Bool, Float, Int
 from tutelage._checks import instance, one_of
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
-from tutelage.oracle.kernels import kernel
+from tutelage.oracle.correlated import CorrelatedOracle, whitened
+from tutelage.oracle.kernels import layer_kernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.stable.linear_teacher import Lines
 from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import Activation, Spec, activation
+from tutelage.problem.activations import Activation
+from tutelage.problem.assorted import LayerSpec, LayerUnits, layer_units
 from tutelage.problem.atoms import PiecewiseLinear
 from tutelage.problem.hidden import PlainHidden
 from tutelage.problem.mixture import Mixture
@@ -50,18 +52,18 @@ class PopulationOracle(AbstractOracle):
     ```
     """
 
-    student: Activation = eqx.field(static=True)
-    teacher: Activation = eqx.field(static=True)
+    student: LayerUnits = eqx.field(static=True)
+    teacher: LayerUnits = eqx.field(static=True)
     target: Weights
     accuracy: str = eqx.field(static=True)
     form: Form = eqx.field(static=True)
 
-    def __init__(self, *, student: Spec, teacher: Spec, target: Weights, form: Form = "both"):
+    def __init__(self, *, student: LayerSpec, teacher: LayerSpec, target: Weights, form: Form = "both"):
         instance("PopulationOracle: target", target, Weights, "tt.Weights of the teacher")
         one_of("PopulationOracle: form", form, FORMS)
-        self.student, self.teacher = activation(student), activation(teacher)
+        self.student, self.teacher = layer_units(student), layer_units(teacher)
         self.target, self.form = target, form
-        parts = {kernel(self.student, self.student).accuracy, kernel(self.student, self.teacher).accuracy}
+        parts = {layer_kernel(self.student, self.student).accuracy, layer_kernel(self.student, self.teacher).accuracy}
         self.accuracy = "; ".join(sorted(parts))
 
     @property
@@ -93,12 +95,14 @@ class PopulationOracle(AbstractOracle):
         self, weights: Weights
     ) -> list[tuple[AbstractKernel, Float[Array, "unit frame"], Float[Array, "unit output"]]]:
         """(kernel, rows, signed outgoing weights) of all units a student meets; one group if activations agree."""
-        if self.student == self.teacher:
+        if isinstance(self.student, Activation) and self.student == self.teacher:
             rows = jnp.concatenate([weights.first, self.target.first])
-            return [(kernel(self.student, self.student), rows, jnp.concatenate([weights.second, -self.target.second]))]
+            return [
+                (layer_kernel(self.student, self.student), rows, jnp.concatenate([weights.second, -self.target.second]))
+            ]
         return [
-            (kernel(self.student, self.student), weights.first, weights.second),
-            (kernel(self.student, self.teacher), self.target.first, -self.target.second),
+            (layer_kernel(self.student, self.student), weights.first, weights.second),
+            (layer_kernel(self.student, self.teacher), self.target.first, -self.target.second),
         ]
 
     def loss(self, weights: Weights) -> Float[Array, ""]:
@@ -162,13 +166,13 @@ class PopulationOracle(AbstractOracle):
     def floor(self) -> Float[Array, ""]:
         """The loss of the zero network, `1/2 E|f*|^2`."""
         rows, out = self.target.first, self.target.second
-        return 0.5 * jnp.sum((out @ out.T) * kernel(self.teacher, self.teacher).value(rows, rows))
+        return 0.5 * jnp.sum((out @ out.T) * layer_kernel(self.teacher, self.teacher).value(rows, rows))
 
     def drop(self, weights: Weights) -> Float[Array, ""]:
         """How far the loss lies below that of the zero network, without forming the difference."""
         first, out = weights.first, weights.second
-        own = kernel(self.student, self.student).value(first, first)
-        met = kernel(self.student, self.teacher).value(first, self.target.first)
+        own = layer_kernel(self.student, self.student).value(first, first)
+        met = layer_kernel(self.student, self.teacher).value(first, self.target.first)
         return jnp.sum((out @ self.target.second.T) * met) - 0.5 * jnp.sum((out @ out.T) * own)
 
     def _size(self, weights: Weights) -> Float[Array, ""]:
@@ -198,7 +202,7 @@ class PopulationOracle(AbstractOracle):
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         first, out = weights.first, weights.second
         count, outputs = out.shape
-        own = kernel(self.student, self.student)
+        own = layer_kernel(self.student, self.student)
         partners = self._partners(weights)
         slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
         zero = jnp.zeros(())
@@ -249,29 +253,41 @@ def _times(factor: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Arr
     return jnp.where(factor == 0, 0.0, factor * value)
 
 
-def _piecewise_linear(activation: Activation) -> PiecewiseLinear | None:
-    """The activation as `linear z + kink |z|`, if that is all it is."""
-    atom = activation.atoms[0] if len(activation.atoms) == 1 else None
+def _piecewise_linear(units: LayerUnits) -> PiecewiseLinear | None:
+    """The activation of all units as `linear z + kink |z|`, if that is all it is."""
+    atom = units.atoms[0] if isinstance(units, Activation) and len(units.atoms) == 1 else None
     return atom if isinstance(atom, PiecewiseLinear) else None
 
 
-def population_oracle(problem: Problem, target: Weights) -> PopulationOracle | TiedOracle | MixtureOracle:
+def population_oracle(
+    problem: Problem, target: Weights
+) -> PopulationOracle | CorrelatedOracle | TiedOracle | MixtureOracle:
     """The exact oracle of a problem, for teacher weights in frame coordinates."""
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) and isinstance(teacher, Mixture):
         return MixtureOracle(student.hidden, teacher.hidden, target)
     assert isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)
-    return exact(student.activation, teacher.activation, teacher.plain(target), tied=student.tied)
+    root = None if problem.inputs.covariance is None else jnp.asarray(problem.inputs.root)
+    return exact(student.activation, teacher.activation, teacher.plain(target), tied=student.tied, root=root)
 
 
-def exact(student: Activation, teacher: Activation, target: Weights, *, tied: bool) -> PopulationOracle | TiedOracle:
-    """The exact oracle of a student, plain or tied, of a plain teacher."""
+def exact(
+    student: LayerUnits,
+    teacher: LayerUnits,
+    target: Weights,
+    *,
+    tied: bool,
+    root: Float[Array, "kept kept"] | None = None,
+) -> PopulationOracle | CorrelatedOracle | TiedOracle:
+    """The exact oracle of a student, plain or tied, of a plain teacher; `root`: of the covariance of the inputs."""
+    target = target if root is None else whitened(target, root)
     teacher, target = _translated(student, teacher, target)
-    oracle = PopulationOracle(student=student, teacher=teacher, target=target)
+    plain = PopulationOracle(student=student, teacher=teacher, target=target)
+    oracle = plain if root is None else CorrelatedOracle(plain, root)
     return TiedOracle(oracle) if tied else oracle
 
 
-def _translated(student: Activation, teacher: Activation, target: Weights) -> tuple[Activation, Weights]:
+def _translated(student: LayerUnits, teacher: LayerUnits, target: Weights) -> tuple[LayerUnits, Weights]:
     """A piecewise-linear teacher in the student's own units, where it has some with both a slope and a kink.
 
     `l' z + k' |z| = a s(z) + b s(-z)` with `(a + b) k = k'` and `(a - b) l = l'`, for `s(z) = l z + k |z|`. So |z| is

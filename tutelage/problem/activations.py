@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,11 +15,8 @@ from jaxtyping import Array, ArrayLike, Float
 
 from tutelage._checks import function, real, refused, table, whole
 from tutelage._errors import BadInput, unknown
-from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Smooth
-
-Function = Callable[[Array], Array]
-"""Of one number, traced by JAX."""
-
+from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Sign, Smooth
+from tutelage.problem.jumps import Function, jump, refuse_jumps
 
 MOST_TERMS = 10_000
 """Of a Hermite series: those of |z| fall as k^-5/4, and a thousand times as many would add no digit."""
@@ -51,6 +48,11 @@ class Activation(eqx.Module):
 
     def __call__(self, z: ArrayLike) -> Array:
         return self._sum(z, 0)
+
+    @property
+    def jumps(self) -> bool:
+        """Whether the function itself jumps, so that its slope on samples is 0 and says nothing."""
+        return any(isinstance(atom, Sign) for atom in self.atoms)
 
     def derivative(self, z: ArrayLike) -> Array:
         """The first derivative almost everywhere (at a kink, the mean of the two sides)."""
@@ -142,25 +144,30 @@ def polynomial(coefficients: Sequence[float], name: str = "polynomial") -> Activ
     return Activation(name=name, atoms=(Polynomial(tuple(values)),))
 
 
-def leaky_relu(slope: float) -> Activation:
-    """`z` for positive `z`, `slope z` for negative.
+LEAK = 0.01
+"""The slope of "leaky_relu" for negative numbers, where none is given."""
+
+
+def leaky_relu(slope: float = LEAK) -> Activation:
+    """`z` for positive `z`, `slope z` for negative; by name `"leaky_relu"`, or `"leaky_relu:0.25"` with its slope.
 
     ```python
-    >>> from tutelage.problem.activations import leaky_relu
-    >>> float(leaky_relu(0.25)(-4.0))
-    -1.0
+    >>> from tutelage.problem.activations import activation, leaky_relu
+    >>> float(leaky_relu(0.25)(-4.0)), activation("leaky_relu:0.25") == leaky_relu(0.25)
+    (-1.0, True)
 
     ```
     """
     slope = real("leaky_relu: slope", slope)
-    return Activation(f"leaky_relu({slope})", (PiecewiseLinear((1 + slope) / 2, (1 - slope) / 2),), (0.0,))
+    return Activation(f"leaky_relu:{slope!r}", (PiecewiseLinear((1 + slope) / 2, (1 - slope) / 2),), (0.0,))
 
 
 def from_callable(fn: Function, name: str | None = None, kinks: Sequence[float] = ()) -> Activation:
     """An activation from a function of one number that JAX can trace; `kinks` are the points where its slope jumps.
 
-    A kink at 0 goes into closed form. With kinks elsewhere values and gradients are offered, Hessians are not.
-    A function with jumps, or with a kink that was not stated, is refused.
+    A kink at 0 goes into closed form, and so does a jump of the function itself. With kinks elsewhere values and
+    gradients are offered, Hessians are not. A function that jumps elsewhere, or with a kink that was not stated, is
+    refused.
 
     ```python
     >>> import jax
@@ -174,12 +181,28 @@ def from_callable(fn: Function, name: str | None = None, kinks: Sequence[float] 
     name = str(name or getattr(function("An activation", fn, "one number"), "__name__", "callable"))
     kinks = tuple(sorted(table(f"kinks of {name!r}", kinks, "a list of finite numbers", axes=(1,)).tolist()))
     scalar = _as_scalar_function(fn, name)
-    _refuse_jumps(scalar, name, kinks)
-    jumps = {k: _one_sided(jax.grad(scalar), k, +1) - _one_sided(jax.grad(scalar), k, -1) for k in kinks}
-    bend = jumps.get(0.0, 0.0) / 2
+    refuse_jumps(scalar, name, kinks)
+    bends = {k: jump(jax.grad(scalar), k) for k in kinks}
+    bend, step = bends.get(0.0, 0.0) / 2, jump(scalar, 0.0) / 2 if 0.0 in kinks else 0.0
+    closed = (PiecewiseLinear(0.0, bend),) if bend else ()
+    if abs(step) > STEP:
+        scalar, closed = _without_step(scalar, step), (*closed, Sign(step))
     others = tuple(k for k in kinks if k != 0)
-    smooth = Smooth(scalar, bend, others, tuple(jumps[k] for k in others))
-    return Activation(name, (smooth, PiecewiseLinear(0.0, bend)) if bend else (smooth,), kinks)
+    smooth = Smooth(scalar, bend, others, tuple(bends[k] for k in others))
+    return Activation(name, (smooth, *closed), kinks)
+
+
+STEP = 1e-9
+"""Of a function that is continuous at 0 extrapolation from both sides leaves less than this, by far."""
+
+
+@functools.cache
+def _without_step(fn: Function, step: float) -> Function:
+    # Cached, as below.
+    def rest(z: Array) -> Array:
+        return fn(z) - step * jnp.sign(z)
+
+    return rest
 
 
 @functools.cache
@@ -196,43 +219,6 @@ def _as_scalar_function(fn: Function, name: str) -> Function:
             "as a function of one number."
         ) from error
     return scalar
-
-
-def _one_sided(fn: Function, point: float, side: int) -> float:
-    """The limit of `fn` at `point` from one side, by cubic extrapolation: right to 6e-14 of the fourth derivative."""
-    step = side * max(1.0, abs(point)) / 2048
-    values = jax.vmap(fn)(point + step * jnp.arange(1.0, 5.0))
-    return float(values @ jnp.array([4.0, -6.0, 4.0, -1.0]))
-
-
-def _refuse_jumps(fn: Function, name: str, kinks: tuple[float, ...]) -> None:
-    if (place := _find_jump(jax.jit(jax.vmap(fn)))) is not None:
-        raise BadInput(f"The activation {name!r} jumps near {place:.6g}; only continuous functions can be used.")
-    if (place := _find_jump(jax.jit(jax.vmap(jax.grad(fn))), kinks)) is not None:
-        raise BadInput(
-            f"The slope of the activation {name!r} jumps near {place:.6g}; pass all such points, kinks=({place:.6g},)."
-        )
-
-
-def _find_jump(values: Function, known: tuple[float, ...] = ()) -> float | None:
-    """A point of [-8, 8] where a function seems to jump: the steepest cells of a grid, halved 40 times."""
-    grid = np.linspace(-8, 8, 1024)
-    low, high = grid[:-1], grid[1:]
-    away = np.all([(low > k) | (high < k) for k in known], axis=0) if known else np.full(len(low), True)
-    f = np.asarray(values(jnp.asarray(grid)))
-    if not np.all(np.isfinite(f)):
-        return float(grid[~np.isfinite(f)][0])
-    steepest = np.argsort(-np.abs(np.diff(f)) * away)[:16]
-    steepest = steepest[away[steepest]]
-    low, high = low[steepest], high[steepest]
-    for _ in range(40):
-        middle = (low + high) / 2
-        ends = np.asarray(values(jnp.asarray(np.concatenate([low, middle, high])))).reshape(3, -1)
-        left = np.abs(ends[1] - ends[0]) >= np.abs(ends[2] - ends[1])
-        low, high = np.where(left, low, middle), np.where(left, middle, high)
-    rise = np.abs(np.asarray(values(jnp.asarray(high))) - np.asarray(values(jnp.asarray(low))))
-    found = rise > 1e-6 * (1 + np.max(np.abs(f)))
-    return float(high[np.argmax(rise)]) if np.any(found) else None
 
 
 def _kolmogorov_density(x: Float[np.ndarray, " node"]) -> Float[np.ndarray, " node"]:
@@ -266,6 +252,8 @@ half_absolute = Activation("half_abs", (PiecewiseLinear(0.0, 0.5),), (0.0,))
 linear = Activation("linear", (PiecewiseLinear(1.0, 0.0),))
 # The plain mathematical erf(z), not erf(z / sqrt(2)).
 erf = Activation("erf", (ErfMixture((1.0,), (1.0,)),))
+# That of soft committee machines: 2 Phi(z) - 1.
+erf_over_sqrt2 = Activation("erf_over_sqrt2", (ErfMixture((1.0,), (math.sqrt(0.5),)),))
 sigmoid = Activation(
     "sigmoid", (Polynomial((0.5,)), ErfMixture(tuple((_W / 2).tolist()), tuple(_B.tolist()))), direct=jax.nn.sigmoid
 )
@@ -273,8 +261,32 @@ tanh = Activation("tanh", (ErfMixture(tuple(_W.tolist()), tuple((2 * _B).tolist(
 # The normal distribution function.
 probit = Activation("probit", (Polynomial((0.5,)), ErfMixture((0.5,), (math.sqrt(0.5),))))
 constant = Activation("constant", (Polynomial((1.0,)),))
+sign = Activation("sign", (Sign(1.0),), (0.0,))
+step = Activation("step", (Polynomial((0.5,)), Sign(0.5)), (0.0,))
 
-_NAMED = {s.name: s for s in (relu, absolute, half_absolute, linear, erf, sigmoid, tanh, probit, constant)}
+_NAMED = {
+    s.name: (s, formula)
+    for s, formula in (
+        (linear, "z"),
+        (relu, "max(z, 0)"),
+        (absolute, "|z|"),
+        (half_absolute, "|z| / 2"),
+        (erf, "erf(z)"),
+        (erf_over_sqrt2, "erf(z / sqrt(2))"),
+        (tanh, "tanh(z)"),
+        (sigmoid, "1 / (1 + exp(-z))"),
+        (probit, "(1 + erf(z / sqrt(2))) / 2"),
+        (sign, "1 if z > 0, -1 if z < 0"),
+        (step, "1 if z > 0, 0 if z < 0"),
+        (constant, "1"),
+    )
+}
+_MADE = {
+    "softplus": "log(1 + exp(z))",
+    "leaky_relu": f"max(z, {LEAK} z)",
+    "leaky_relu:SLOPE": "z if z > 0, SLOPE z if z < 0",
+    "heK": "He_K(z), the Hermite polynomial of order K with leading coefficient 1",
+}
 _HERMITE_NAMES = [f"he{k}" for k in range(13)]
 
 
@@ -282,26 +294,78 @@ Spec = str | Activation | Function
 """What an activation can be given as: see `activation`."""
 
 
-def activation(spec: Spec) -> Activation:
+def activation(spec: Spec, kinks: Sequence[float] = ()) -> Activation:
     """The activation of that name, or made from that function; an `Activation` is returned as it is.
 
+    `tt.activations()` lists the names. `kinks`: the points where the slope of a function jumps.
+
     ```python
-    >>> from tutelage.problem.activations import activation
-    >>> activation("he2").atoms
+    >>> import jax, tutelage as tt
+    >>> tt.activation("he2").atoms
     (Polynomial(coefficients=(-1.0, 0.0, 1.0)),)
+    >>> tt.kernel(tt.activation(jax.nn.relu6, kinks=(0, 6)), "linear").accuracy.split(",")[0]
+    'closed form (finite Hermite sum)'
 
     ```
     """
     if isinstance(spec, Activation):
         return spec
     if callable(spec):
-        return from_callable(spec)
+        return from_callable(spec, kinks=kinks)
     if not isinstance(spec, str):
         raise refused("An activation", spec, "a name, an Activation or a function of one number")
     if spec in _NAMED:
-        return _NAMED[spec]
+        return _NAMED[spec][0]
     if spec == "softplus":
         return from_callable(jax.nn.softplus, name="softplus")
     if re.fullmatch(r"he\d{1,99}", spec):
         return hermite(int(spec[2:]))
-    raise unknown("activation", spec, [*_NAMED, "softplus", *_HERMITE_NAMES])
+    family, colon, number = spec.partition(":")
+    if family == "leaky_relu":
+        return leaky_relu(_slope(number)) if colon else leaky_relu()
+    raise unknown("activation", spec, [*_NAMED, "softplus", "leaky_relu", *_HERMITE_NAMES])
+
+
+def _slope(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(
+            f"The slope of leaky_relu is {text!r}, but a number was expected, as in leaky_relu:0.1."
+        ) from None
+
+
+class Activations(tuple[tuple[str, str], ...]):
+    """Names of activations, each with its formula; prints as a table."""
+
+    def __repr__(self) -> str:
+        wide = max(len(name) for name, _ in self)
+        return "\n".join(f"{name:{wide}}  {formula}" for name, formula in self)
+
+
+def activations() -> Activations:
+    """The names that an activation can be given by, with their formulas; a function of one number does as well.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.activations()
+    linear            z
+    relu              max(z, 0)
+    abs               |z|
+    half_abs          |z| / 2
+    erf               erf(z)
+    erf_over_sqrt2    erf(z / sqrt(2))
+    tanh              tanh(z)
+    sigmoid           1 / (1 + exp(-z))
+    probit            (1 + erf(z / sqrt(2))) / 2
+    sign              1 if z > 0, -1 if z < 0
+    step              1 if z > 0, 0 if z < 0
+    constant          1
+    softplus          log(1 + exp(z))
+    leaky_relu        max(z, 0.01 z)
+    leaky_relu:SLOPE  z if z > 0, SLOPE z if z < 0
+    heK               He_K(z), the Hermite polynomial of order K with leading coefficient 1
+
+    ```
+    """
+    return Activations([*((name, formula) for name, (_, formula) in _NAMED.items()), *_MADE.items()])

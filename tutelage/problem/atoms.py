@@ -57,10 +57,13 @@ class Atom(eqx.Module):
     def second_moment(self, scale: Scales) -> Scales:
         """`E[s(scale z)^2]`, the sum of the squares of all Hermite coefficients (Parseval)."""
 
-    @property
-    def kink_at_zero(self) -> float:
-        """The coefficient of `|z|`; where it is not 0, derivatives with respect to a zero row do not exist."""
-        return 0.0
+    def rough_at_zero(self, count: int) -> Float[np.ndarray, " count"] | None:
+        """Hermite coefficients of the part that has no derivative at 0, up to a factor; None if there is no such part.
+
+        Where it meets another unit, derivatives with respect to a zero row do not exist.
+        """
+        del count
+        return None
 
     def __call__(self, z: Array) -> Array:
         return self.derivative(z, 0)
@@ -76,9 +79,8 @@ class PiecewiseLinear(Atom):
     def degree(self) -> float:
         return math.inf if self.kink else 1
 
-    @property
-    def kink_at_zero(self) -> float:
-        return self.kink
+    def rough_at_zero(self, count: int) -> Float[np.ndarray, " count"] | None:
+        return self.kink * absolute_coefficients(count) if self.kink else None
 
     def derivative(self, z: Array, order: int = 0) -> Array:
         if order == 0:
@@ -115,6 +117,49 @@ def absolute_coefficients(count: int) -> Float[np.ndarray, " count"]:
     for k in range(0, count - 2, 2):
         values[k + 2] = values[k] * (1 - k) / math.sqrt((k + 1) * (k + 2))
     return values
+
+
+class Sign(Atom):
+    """`size` for positive `z`, `-size` for negative, 0 at 0: what steps are made of. Its scale makes no difference."""
+
+    size: float = eqx.field(static=True)
+
+    @property
+    def degree(self) -> float:
+        return math.inf
+
+    def rough_at_zero(self, count: int) -> Float[np.ndarray, " count"] | None:
+        return self.size * sign_coefficients(count)
+
+    def derivative(self, z: Array, order: int = 0) -> Array:
+        return self.size * jnp.sign(z) if order == 0 else jnp.zeros_like(z)
+
+    def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
+        r = scale[..., None]
+        k = along_last(np.arange(count), r.ndim)
+        unit = self.size * along_last(sign_coefficients(count), r.ndim)
+        # At r = 0 nothing but the value exists; the kernel marks that itself, so any finite number will do here.
+        inverse = jnp.where(r > 0, 1 / jnp.where(r > 0, r, 1.0), 0.0)
+        value = jnp.where(r > 0, unit, 0.0)
+        zero = jnp.zeros_like(value)
+        return ScaleJet(
+            value=value,
+            slope=zero,
+            second=zero,
+            over=inverse * unit,
+            over_twice=inverse**2 * (unit * (k >= 2)),
+            turn=-(inverse**2) * unit,
+            lift=-(inverse**2) * (k * unit),
+        )
+
+    def second_moment(self, scale: Scales) -> Scales:
+        return jnp.where(scale > 0, self.size**2, 0.0)
+
+
+@functools.cache
+def sign_coefficients(count: int) -> Float[np.ndarray, " count"]:
+    """Normalised Hermite coefficients of the sign, the slope of `|z|`: `sqrt(k+1)` times the next one of that."""
+    return np.asarray(absolute_coefficients(count + 1)[1:] * np.sqrt(np.arange(1, count + 1)))
 
 
 class Polynomial(Atom):

@@ -60,16 +60,18 @@ def reduce_rows(rows: Matrix) -> Matrix:
     return np.asarray((signs[:, None] * triangle).T)
 
 
-def anchor(dim: int, rows: Matrix, free: int, *, full: bool) -> tuple[Frame, Matrix]:
+def anchor(dim: int, rows: Matrix, free: int, *, full: bool, kept: int = 0) -> tuple[Frame, Matrix]:
     """The frame for given `rows` and `free` Gaussian ones, and the coordinates of the given rows in it.
 
-    Rows with fewer than `dim` columns are vectors whose other coordinates are zero.
+    Rows with fewer than `dim` columns are vectors whose other coordinates are zero. If inputs are not the same in all
+    directions, their first coordinates are `kept`, and so are all that the rows have.
     """
     if rows.shape[1] > dim:
         raise BadInput(f"A weight vector has {rows.shape[1]} entries but dim is {dim}; pass at most dim entries.")
     if full and dim > 10**6:
         raise BadInput(f"Real samples in dim={dim} do not fit in memory; use population dynamics, or dim up to 1e6.")
-    coordinates = rows if full else reduce_rows(rows)
+    coordinates = rows if full or kept else reduce_rows(rows)
+    coordinates = np.pad(coordinates, ((0, 0), (0, max(kept - coordinates.shape[1], 0))))
     frame = Frame(dim, coordinates.shape[1], free, full)
     return frame, frame.pad(coordinates)
 

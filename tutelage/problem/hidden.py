@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tutelage.problem.activations import Activation, hermite
+from tutelage.problem.assorted import LayerUnits
 
 Rows = Float[Array, "row frame"]
 Seen = Float[Array, "row sample"]
@@ -33,7 +34,7 @@ class AbstractHidden(eqx.Module):
 class PlainHidden(AbstractHidden):
     """`s(w_i.x)`: one row per unit."""
 
-    activation: Activation
+    activation: LayerUnits
 
     def __call__(self, first: Rows, seen: Seen) -> Hidden:
         return self.activation(seen).astype(seen.dtype)
@@ -45,7 +46,7 @@ class PlainHidden(AbstractHidden):
 class TiedHidden(AbstractHidden):
     """`|w_i| s(w_i.x)`: one row per unit, whose size counts twice."""
 
-    activation: Activation
+    activation: LayerUnits
 
     def __call__(self, first: Rows, seen: Seen) -> Hidden:
         norm: Array = jnp.linalg.norm(first, axis=1, keepdims=True)

@@ -96,6 +96,9 @@ class Mixture(Network):
         first = np.repeat([factors["routers"], factors["experts"]], self.width)[:, None]
         return Rates(jnp.asarray(first), jnp.asarray(factors["second"]))
 
+    def check_samples(self) -> None:
+        """Gates are smooth: samples can teach all of it."""
+
 
 def _gate(gate: Spec) -> Activation:
     found = activation(gate)

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from tutelage._checks import flag, mapping, one_of, several, table, whole
 from tutelage._errors import BadInput
 from tutelage._limits import fits
-from tutelage.problem.activations import Activation, Spec
-from tutelage.problem.activations import activation as to_activation
+from tutelage.problem.assorted import LayerSpec, LayerUnits, count_of, each_unit, layer_units
 from tutelage.problem.frame import Matrix
 from tutelage.problem.hidden import PlainHidden, TiedHidden
 from tutelage.problem.initial import AbstractEntries, AbstractRows
@@ -123,7 +122,8 @@ LONG = 80
 class TwoLayer(Network):
     """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
 
-    - `activation`: a name ("relu", "erf", "he3", ...), an `Activation`, or any JAX-traceable function.
+    - `activation`: a name ("relu", "erf", "he3", ...; `tt.activations()` lists them), an `Activation`, or any
+      JAX-traceable function; or a list of these, one for each unit.
     - `first`: incoming weights, as an array (units, at most dim; missing columns are zero) or a law of rows.
     - `second`: outgoing weights, as an array (units,) or (units, outputs), "ones", "mean" (1/width each), or a
       law of entries.
@@ -143,12 +143,12 @@ class TwoLayer(Network):
     ```
     """
 
-    activation: Activation
+    activation: LayerUnits
     tied: bool
 
     def __init__(
         self,
-        activation: Spec,
+        activation: LayerSpec,
         *,
         first: "ArrayLike | AbstractRows",
         second: "ArrayLike | AbstractEntries" = "ones",
@@ -157,10 +157,11 @@ class TwoLayer(Network):
         trains: tuple[str, ...] = ("first", "second"),
         tied: bool = False,
     ):
-        self.activation, outputs = to_activation(activation), whole("TwoLayer: outputs", outputs, least=1)
+        self.activation, outputs = layer_units(activation), whole("TwoLayer: outputs", outputs, least=1)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
         known = None if isinstance(self.first, AbstractRows) else len(self.first)
         self.width = _width(None if width is None else whole("TwoLayer: width", width, least=1), known)
+        _check_list(count_of(activation), self.width)
         self.second = given_outgoing("TwoLayer", second, self.width, outputs)
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
         self.trains = chosen_layers("TwoLayer: trains", trains, ("first", "second"))
@@ -208,15 +209,34 @@ class TwoLayer(Network):
             )
         return jnp.asarray(array[:, None] if array.ndim else array)
 
-    def _check_rows(self) -> None:
-        if isinstance(self.first, AbstractRows) or 0.0 not in self.activation.kinks:
-            return
-        dead = np.flatnonzero(~np.any(self.first, axis=1))
-        if dead.size:
+    def output(self, x: ArrayLike) -> Matrix:
+        """What a network with given weights says about inputs (sample, dim or fewer): (sample, output)."""
+        if isinstance(self.first, AbstractRows) or isinstance(self.second, AbstractEntries):
+            raise BadInput("TwoLayer: a network whose weights are laws has no outputs; give them as arrays.")
+        inputs = table("TwoLayer: x", x, "a matrix of finite numbers (samples, dim)", axes=(2,))
+        if inputs.shape[1] < self.first.shape[1]:
+            raise BadInput(f"TwoLayer: x has {inputs.shape[1]} columns, but first has {self.first.shape[1]}.")
+        seen = self.first @ inputs[:, : self.first.shape[1]].T
+        hidden = np.asarray(self.hidden(jnp.asarray(self.first), jnp.asarray(seen)))
+        return np.asarray(hidden.T @ self.second)
+
+    def check_samples(self) -> None:
+        """Refuse a student that gradients on samples cannot teach; the population's can, since it is smooth."""
+        if self.activation.jumps and "first" in self.trains:
             raise BadInput(
-                f"TwoLayer: row {dead[0]} of first is zero, where {self.activation.name} has no derivative; "
-                "remove that unit or give it a small non-zero vector."
+                f"On samples a {self.activation.name} has a slope of 0 almost everywhere, so that its incoming weights "
+                "would not move; use population dynamics, train the second layer alone, or a smooth activation."
             )
+
+    def _check_rows(self) -> None:
+        if isinstance(self.first, AbstractRows):
+            return
+        for place, (row, unit) in enumerate(zip(self.first, each_unit(self.activation, self.width), strict=True)):
+            if 0.0 in unit.kinks and not row.any():
+                raise BadInput(
+                    f"TwoLayer: row {place} of first is zero, where {unit.name} has no derivative; "
+                    "remove that unit or give it a small non-zero vector."
+                )
 
 
 def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:
@@ -242,6 +262,11 @@ def _width(width: int | None, known: int | None) -> int:
     result = known if width is None else width
     assert result is not None
     return result
+
+
+def _check_list(listed: int | None, width: int) -> None:
+    if listed is not None and listed != width:
+        raise BadInput(f"TwoLayer: there are {listed} activations and {width} units; give one for each unit.")
 
 
 def given_outgoing(

@@ -54,7 +54,7 @@ class Start(NamedTuple):
 class Problem(AbstractProblem):
     """A student that learns from a teacher on Gaussian inputs.
 
-    - `inputs`: `Gaussian(dim)`.
+    - `inputs`: `Gaussian(dim)`, with a covariance if they are not standard.
     - `teacher`: a `TwoLayer` or a `Mixture` with given weights; they need be neither orthogonal nor of equal norm.
     - `student`: a network of the same kind, with given weights or laws.
     - `noise`: standard deviation of the label noise. It enters sampled labels; population losses are reported
@@ -92,10 +92,21 @@ class Problem(AbstractProblem):
                 f"Problem: the teacher is a {type(teacher).__name__} and the student a {type(self.student).__name__}; "
                 "both must be of one kind."
             )
+        if isinstance(teacher, Mixture) and self.inputs.covariance is not None:
+            raise BadInput("Problem: a mixture is known for standard inputs only; leave the covariance out.")
         if teacher.outputs != self.student.outputs:
             raise BadInput(
                 f"Problem: the teacher has {teacher.outputs} outputs and the student {self.student.outputs}; "
                 "they must agree."
+            )
+
+    def check_samples(self) -> None:
+        """Refuse what gradients on fresh samples in a frame cannot do."""
+        self.student.check_samples()
+        if self.inputs.covariance is not None:
+            raise BadInput(
+                "Online SGD draws standard inputs, but these have a covariance; use population dynamics, or samples "
+                "that are drawn once (data=)."
             )
 
     def begin(self, seed: int, *, full: bool = False) -> Start:
@@ -107,7 +118,8 @@ class Problem(AbstractProblem):
         """The same as arrays of NumPy: thousands of seeds are put on the device together, not one by one."""
         student, draw = self.student, stream(whole("seed", seed), 0)
         law = student.first if isinstance(student.first, AbstractRows) else None
-        frame, rows = anchor(self.inputs.dim, self._given_rows(), student.rows if law else 0, full=full)
+        free, kept = student.rows if law else 0, self.inputs.kept
+        frame, rows = anchor(self.inputs.dim, self._given_rows(), free, full=full, kept=kept)
         count, taught = self.teacher.rows, self.teacher.second
         assert not isinstance(taught, AbstractEntries)  # refused when the problem was made
         first = law.rows(frame.gaussian(draw), rows[count:], frame.dim) if law else rows[count:]

@@ -43,7 +43,12 @@ class Units(eqx.Module):
         return self.kind(z) if self.kind is not None else self._polynomial(z, 0)
 
     def slope(self, pre: Float[Array, "*batch unit"]) -> Float[Array, "*batch unit"]:
-        """`s'(pre + bias)`."""
+        """`s'(pre + bias)`; refused for units that jump, whose slope of 0 would teach nothing."""
+        if self.kind is not None and self.kind.jumps:
+            raise BadInput(
+                f"On samples a {self.kind.name} has a slope of 0 almost everywhere, so that its units would not move; "
+                "use the flow of the population, or a smooth activation."
+            )
         z = pre + along_last(self.bias, pre.ndim).astype(pre.dtype)
         return self.kind.derivative(z) if self.kind is not None else self._polynomial(z, 1)
 

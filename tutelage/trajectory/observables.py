@@ -20,7 +20,8 @@ from tutelage.oracle.mixture import units
 from tutelage.oracle.orders import order_gradients, order_losses
 from tutelage.oracle.population import PopulationOracle, exact
 from tutelage.oracle.tied import TiedOracle
-from tutelage.problem.activations import MOST_TERMS, Activation
+from tutelage.problem.activations import MOST_TERMS
+from tutelage.problem.assorted import LayerUnits
 from tutelage.problem.clusters import Clustered
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import Weights, untied
@@ -93,7 +94,7 @@ HIGHEST = 8
 class _Networks:
     """What student and teacher are, their weights apart. Equal for equal problems, so that runs share a compilation."""
 
-    activations: tuple[Activation, Activation]
+    activations: tuple[LayerUnits, LayerUnits]
     tied: tuple[bool, bool]
 
     def plain(self, view: Snapshot) -> tuple[Weights, Weights]:
@@ -145,6 +146,8 @@ def _networks(problem: Problem) -> _Networks:
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) or isinstance(teacher, Mixture):
         raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
+    if problem.inputs.covariance is not None:
+        raise BadInput("Orders and population losses beside samples are for standard inputs; leave the observable out.")
     return _Networks((student.activation, teacher.activation), (student.tied, teacher.tied))
 
 

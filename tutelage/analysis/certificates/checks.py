@@ -1,7 +1,8 @@
 """Independent routes to numbers an oracle gives: long arithmetic, sampling, plain loops, differences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,12 +14,14 @@ from scipy.special import ndtri
 
 from tutelage.analysis.certificates.long_arithmetic import Precise, parts, value
 from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.correlated import CorrelatedOracle, whitened
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.geometry import angles, rows
 from tutelage.oracle.mixture import MixtureOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
+from tutelage.problem.assorted import each_unit
 from tutelage.problem.hidden import AbstractHidden
 from tutelage.problem.networks import Weights, host_weights, untied
 from tutelage.problem.trees import flatten, unflatten
@@ -50,8 +53,9 @@ class Moment:
 
 
 def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
-    """The derivative of a tied network's loss, against that of the plain network which computes the same."""
-    if isinstance(moment.oracle, TiedOracle):
+    """The derivative of a tied network's loss, against that of the plain network which computes the same; so for one
+    whose inputs have a covariance."""
+    if isinstance(moment.oracle, (TiedOracle, CorrelatedOracle)):
         plain, turn = untie(moment, direction)
         reported = along(_gradient(moment.oracle, moment.weights), direction)
         gradient = _gradient(plain.oracle, plain.weights)
@@ -61,16 +65,22 @@ def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
 
 
 def untie(moment: Moment, direction: Weights) -> tuple[Moment, Weights]:
-    """A moment of a tied network as one of the plain network which computes the same, and how that one moves."""
-    if not isinstance(moment.oracle, TiedOracle):
+    """A moment of a tied network, or of one whose inputs have a covariance, as one of the plain network on standard
+    inputs which computes the same, and how that one moves."""
+    if not isinstance(moment.oracle, (TiedOracle, CorrelatedOracle)):
         return moment, direction
-    weights, turn = jax.jvp(untied, (moment.weights,), (direction,))
-    return replace(moment, oracle=moment.oracle.plain, weights=weights, gradient_norm=None), turn
+    weights, turn = jax.jvp(_inside(moment.oracle), (moment.weights,), (direction,))
+    return untie(replace(moment, oracle=moment.oracle.plain, weights=weights, gradient_norm=None), turn)
+
+
+def _inside(oracle: TiedOracle | CorrelatedOracle) -> Callable[[Weights], Weights]:
+    """From its weights to those of the plain network."""
+    return untied if isinstance(oracle, TiedOracle) else partial(whitened, root=oracle.root)
 
 
 def activations(oracle: AbstractOracle) -> Iterator[Check]:
     """The values of the activations against their definitions, at points of both signs."""
-    if isinstance(oracle, TiedOracle):
+    while isinstance(oracle, (TiedOracle, CorrelatedOracle)):
         oracle = oracle.plain
     points = np.array([-2.5, -0.3, 0.7, 1.9])
     for role in ("student", "teacher"):
@@ -157,7 +167,9 @@ def by_samples(
     x = jax.device_put(generator.standard_normal((samples, moment.weights.first.shape[1])))
     values = [np.asarray(each) for each in _drawn(oracle, x, moment.weights, direction)]
     numbers = (moment.loss, along(_gradient(oracle, moment.weights), direction))
-    for what, reported, draws in zip(("loss", "derivative"), numbers, values, strict=True):
+    seen = tuple(zip(("loss", "derivative"), numbers, values, strict=True))
+    # Single samples have no slope where units jump, and their mean is not that of the population.
+    for what, reported, draws in seen[:1] if _jumps(oracle) else seen:
         half = _half_width(draws, FALSE_ALARM / intervals)
         yield check(f"{what} at {moment.name}", f"{samples} samples", reported, float(np.mean(draws)), half)
 
@@ -166,13 +178,19 @@ def _unseen(oracle: PopulationOracle, weights: Weights, samples: int) -> float:
     """How much of the loss may lie in wedges between the kinks of two students that 20 samples do not fall into.
 
     Between rows at the angle psi the wedge has probability psi/pi, and |s| there is at most psi times the row's norm.
+    Units that jump differ there by 2 or less.
     """
     if 0.0 not in oracle.student.kinks:
         return 0.0
     angle, norm = (np.asarray(each) for each in _near(weights.first))
-    strength = norm[:, None] * np.asarray(weights.second)
+    strength = (2 if _jumps(oracle) else norm[:, None]) * np.asarray(weights.second)
     thin = angle < 20 * np.pi / samples
-    return float(np.sum(np.abs(strength @ strength.T) * np.where(thin, angle**3, 0.0)) / np.pi)
+    wedge = angle if _jumps(oracle) else angle**3
+    return float(np.sum(np.abs(strength @ strength.T) * np.where(thin, wedge, 0.0)) / np.pi)
+
+
+def _jumps(oracle: AbstractOracle) -> bool:
+    return isinstance(oracle, PopulationOracle) and oracle.student.jumps
 
 
 def _half_width(draws: NDArray[np.floating], miss: float) -> float:
@@ -215,8 +233,9 @@ def _loop(oracle: EmpiricalOracle, weights: Weights, direction: Weights) -> tupl
     x, y = np.asarray(oracle.x), np.asarray(oracle.y)
     residual, change = -y, np.zeros_like(y)
     layers = (weights.first, weights.second, direction.first, direction.second)
-    for w, v, dw, dv in zip(*map(np.asarray, layers), strict=True):
-        hidden, slope = np.asarray(oracle.student(x @ w)), np.asarray(oracle.student.derivative(x @ w))
+    units = each_unit(oracle.student, len(weights.first))
+    for unit, w, v, dw, dv in zip(units, *map(np.asarray, layers), strict=True):
+        hidden, slope = np.asarray(unit(x @ w)), np.asarray(unit.derivative(x @ w))
         residual = residual + np.outer(hidden, v)
         change = change + np.outer(slope * (x @ dw), v) + np.outer(hidden, dv)
     return residual, change, y
@@ -263,8 +282,8 @@ def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> 
 
 def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, digits: int) -> tuple[str, float, float]:
     """The route, the derivative of the loss along a direction, and the size of its terms."""
-    if isinstance(oracle, TiedOracle):
-        plain, turn = jax.jvp(untied, (weights,), (direction,))
+    if isinstance(oracle, (TiedOracle, CorrelatedOracle)):
+        plain, turn = jax.jvp(_inside(oracle), (weights,), (direction,))
         return derivative(oracle.plain, plain, turn, digits)
     if isinstance(oracle, EmpiricalOracle):
         return "plain loop", *_loop_derivative(*_loop(oracle, weights, direction))

@@ -1,8 +1,8 @@
 """The population loss in long arithmetic, by formulas of its own: the second opinion behind certificates.
 
-Nothing here is shared with the oracles. An activation is written as a sum of powers, `|z|` and `erf(b z)`; each pair
-has an expectation in `p = |a|^2`, `q = |b|^2` and `c = a.b`. The oracles work with angles, series and cancellation-free
-forms in double precision; here plain moments, Stein's identity and arcs are simply carried to fifty digits.
+Nothing here is shared with the oracles. An activation is written as a sum of powers, `|z|`, signs and `erf(b z)`; each
+pair has an expectation in `p = |a|^2`, `q = |b|^2` and `c = a.b`. The oracles work with angles, series and forms that
+do not cancel in double precision; here plain moments, Stein's identity and arcs are simply carried to fifty digits.
 """
 
 import re
@@ -14,10 +14,10 @@ import mpmath as mp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.problem.activations import Activation
-from tutelage.problem.atoms import PiecewiseLinear, Polynomial
+from tutelage.problem.assorted import Assorted, LayerUnits
+from tutelage.problem.atoms import ErfMixture, PiecewiseLinear, Polynomial, Sign
 
-Part = tuple[Any, str, Any]  # (coefficient, "power" | "abs" | "erf", degree or slope)
+Part = tuple[Any, str, Any]  # (coefficient, "power" | "abs" | "sign" | "erf", degree or slope)
 
 _NAMED: dict[str, tuple[Part, ...]] = {
     "linear": ((1, "power", 1),),
@@ -27,8 +27,10 @@ _NAMED: dict[str, tuple[Part, ...]] = {
 }
 
 
-def parts(activation: Activation) -> tuple[Part, ...] | None:
-    """The activation as a sum of powers, `|z|` and erf; None if it is not such a sum (tanh, a callable)."""
+def parts(activation: LayerUnits) -> tuple[Part, ...] | None:
+    """The activation as a sum of powers, `|z|`, signs and erf; None if it is not one such sum (tanh, a callable)."""
+    if isinstance(activation, Assorted):
+        return None
     if activation.name in _NAMED:
         return _NAMED[activation.name]
     if re.fullmatch(r"he\d+", activation.name):
@@ -39,6 +41,10 @@ def parts(activation: Activation) -> tuple[Part, ...] | None:
             found += [(mp.mpf(c), "power", k) for k, c in enumerate(atom.coefficients)]
         elif isinstance(atom, PiecewiseLinear):
             found += [(mp.mpf(atom.linear), "power", 1), (mp.mpf(atom.kink), "abs", None)]
+        elif isinstance(atom, Sign):
+            found += [(mp.mpf(atom.size), "sign", None)]
+        elif isinstance(atom, ErfMixture) and len(atom.weights) == 1:
+            found += [(mp.mpf(atom.weights[0]), "erf", mp.mpf(atom.slopes[0]))]
         else:
             return None
     return tuple(part for part in found if part[0] != 0)
@@ -55,7 +61,10 @@ def _hermite(order: int) -> tuple[Part, ...]:
 
 def value(total: tuple[Part, ...], z: float) -> Any:
     """The activation at a point."""
-    shapes = {"power": lambda k: mp.mpf(z) ** k, "abs": lambda _: abs(mp.mpf(z)), "erf": lambda b: mp.erf(b * z)}
+    shapes = {
+        **{"power": lambda k: mp.mpf(z) ** k, "erf": lambda b: mp.erf(b * z)},
+        **{"abs": lambda _: abs(mp.mpf(z)), "sign": lambda _: mp.sign(z)},
+    }
     return mp.fsum(coefficient * shapes[kind](detail) for coefficient, kind, detail in total)
 
 
@@ -65,20 +74,24 @@ def expectation(left: tuple[Part, ...], right: tuple[Part, ...], p: Any, q: Any,
 
 
 def _pair(kind: str, detail: Any, other: str, more: Any, p: Any, q: Any, c: Any) -> Any:
-    order = {"abs": 0, "erf": 1, "power": 2}
+    order = {"abs": 0, "sign": 1, "erf": 2, "power": 3}
     if order[kind] > order[other]:
         kind, detail, other, more, p, q = other, more, kind, detail, q, p
     if kind == "power":
         return _powers(detail, more, p, q, c)
-    if (kind, other) == ("abs", "power"):
-        return _absolute_power(more, p, q, c)
+    if other == "power" and kind in ("abs", "sign"):
+        return _absolute_power(more, p, q, c, 1 if kind == "abs" else 0)
     if (kind, other) == ("erf", "power"):
         return _erf_power(detail, more, p, q, c)
     if (kind, other) == ("erf", "erf"):
         return 2 / mp.pi * mp.asin(2 * detail * more * c / mp.sqrt((1 + 2 * detail**2 * p) * (1 + 2 * more**2 * q)))
-    if (kind, other) == ("abs", "erf"):
+    if kind == "abs" and other in ("erf", "sign"):
         return mp.mpf(0)  # even times odd
     root = mp.sqrt(max(p * q - c * c, mp.mpf(0)))
+    if (kind, other) == ("sign", "sign"):
+        return 2 / mp.pi * mp.atan2(c, root) if p * q else mp.mpf(0)
+    if (kind, other) == ("sign", "erf"):
+        return 2 / mp.pi * mp.asin(more * c * mp.sqrt(2 / (p * (1 + 2 * more**2 * q)))) if p else mp.mpf(0)
     return 2 / mp.pi * (root + c * mp.atan2(c, root))  # E|u||v|
 
 
@@ -97,13 +110,15 @@ def _powers(i: int, j: int, p: Any, q: Any, c: Any) -> Any:
     )
 
 
-def _absolute_power(j: int, p: Any, q: Any, c: Any) -> Any:
-    """`E[|u| v^j]` with `v = (c/p) u + w`, w independent of u."""
-    if j % 2 or p == 0:
+def _absolute_power(j: int, p: Any, q: Any, c: Any, size: int) -> Any:
+    """`E[|u| v^j]` (size 1) or `E[sign(u) v^j]` (size 0) with `v = (c/p) u + w`, w independent of u."""
+    if (j + size) % 2 == 0 or p == 0:
         return mp.mpf(0)
     rest = q - c * c / p
     absolute = lambda k: mp.sqrt(2 * p) ** k * mp.gamma(mp.mpf(k + 1) / 2) / mp.sqrt(mp.pi)  # noqa: E731  (E|u|^k)
-    return mp.fsum(comb(j, k) * (c / p) ** (j - k) * absolute(j - k + 1) * _moment(k, rest) for k in range(0, j + 1, 2))
+    return mp.fsum(
+        comb(j, k) * (c / p) ** (j - k) * absolute(j - k + size) * _moment(k, rest) for k in range(0, j + 1, 2)
+    )
 
 
 def _erf_power(b: Any, j: int, p: Any, q: Any, c: Any) -> Any:

@@ -1,6 +1,7 @@
 """`kernel(s, t)`: the Gaussian kernel of a pair of activations, by closed form wherever there is one."""
 
 import functools
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -9,9 +10,12 @@ from tutelage._checks import whole
 from tutelage.oracle.kernels.arccosine import ArcKernel
 from tutelage.oracle.kernels.arcsine import ArcsineKernel
 from tutelage.oracle.kernels.base import AbstractKernel
+from tutelage.oracle.kernels.blocks import BlockKernel
 from tutelage.oracle.kernels.series import SeriesKernel
-from tutelage.problem.activations import MOST_TERMS, Activation, activation
-from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial
+from tutelage.oracle.kernels.sign import ErfSignKernel, SignErfKernel, SignKernel
+from tutelage.problem.activations import MOST_TERMS, Activation, Spec, activation
+from tutelage.problem.assorted import Assorted, LayerUnits
+from tutelage.problem.atoms import Atom, ErfMixture, PiecewiseLinear, Polynomial, Sign
 
 
 class SumKernel(AbstractKernel):
@@ -46,11 +50,12 @@ class SumKernel(AbstractKernel):
         return functools.reduce(jnp.add, [part.curvature(c, a, b) for part in self.parts])
 
 
-def kernel(s: str | Activation, t: str | Activation, terms: int = 128) -> AbstractKernel:
+def kernel(s: Spec, t: Spec, terms: int = 128, kinks: Sequence[float] = ()) -> AbstractKernel:
     """`K(a, b) = E[s(a.x) t(b.x)]` over rows `a` and `b`, `x ~ N(0, I)`; `accuracy` says how it is computed.
 
-    Closed forms serve every pair of ReLU, |.|, linear, erf, sigmoid, tanh and polynomials. A Python function goes
-    through a Hermite series of `terms` terms, good for rows of norm up to about 3; `error(a, b)` bounds the rest.
+    Closed forms serve every pair of ReLU, |.|, linear, erf, sigmoid, tanh, steps and polynomials. A Python function
+    goes through a Hermite series of `terms` terms, good for rows of norm up to about 3; `error(a, b)` bounds the rest.
+    `kinks` are the points where the slope of such a function jumps.
 
     ```python
     >>> import tutelage, jax.numpy as jnp
@@ -62,8 +67,30 @@ def kernel(s: str | Activation, t: str | Activation, terms: int = 128) -> Abstra
     ```
     """
     terms = whole("kernel: terms", terms, least=1, most=MOST_TERMS)
-    parts = tuple(_pair(u, v, terms) for u in activation(s).atoms for v in activation(t).atoms)
+    parts = tuple(_pair(u, v, terms) for u in activation(s, kinks).atoms for v in activation(t, kinks).atoms)
     return parts[0] if len(parts) == 1 else SumKernel(parts)
+
+
+def layer_kernel(s: LayerUnits, t: LayerUnits) -> AbstractKernel:
+    """The kernel of two layers, whose units may have activations of their own: rows are then one for each unit.
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from tutelage.oracle.kernels import layer_kernel
+    >>> from tutelage.problem.assorted import layer_units
+    >>> k = layer_kernel(layer_units("linear"), layer_units(["linear", "he3"]))
+    >>> k.value(jnp.ones((1, 1)), jnp.array([[2.0], [1.0]])).tolist()
+    [[2.0, 0.0]]
+
+    ```
+    """
+    if not isinstance(s, Assorted) and not isinstance(t, Assorted):
+        return kernel(s, t)
+    return BlockKernel(s, t, tuple(tuple(kernel(u, v) for v in _kinds(t)) for u in _kinds(s)))
+
+
+def _kinds(units: LayerUnits) -> tuple[Activation, ...]:
+    return tuple(kind for kind, _ in units.groups()) if isinstance(units, Assorted) else (units,)
 
 
 def _pair(u: Atom, v: Atom, terms: int) -> AbstractKernel:
@@ -71,12 +98,18 @@ def _pair(u: Atom, v: Atom, terms: int) -> AbstractKernel:
         return ArcKernel(u, v)
     if isinstance(u, ErfMixture) and isinstance(v, ErfMixture):
         return ArcsineKernel(u, v)
+    if isinstance(u, Sign) and isinstance(v, Sign):
+        return SignKernel(u, v)
+    if isinstance(u, Sign) and isinstance(v, ErfMixture):
+        return SignErfKernel(u, v)
+    if isinstance(u, ErfMixture) and isinstance(v, Sign):
+        return ErfSignKernel(u, v)
     u, v = _meeting(u, v), _meeting(v, u)
     return SeriesKernel(u, v, int(min(u.degree + 1, v.degree + 1, terms)))
 
 
 def _meeting(atom: Atom, other: Atom) -> Atom:
-    """`|z|` is even and erf is odd, so of a piecewise linear function only the linear part meets an erf."""
-    if isinstance(atom, PiecewiseLinear) and isinstance(other, ErfMixture):
+    """`|z|` is even, erf and the sign are odd: of a piecewise linear function only the linear part meets these."""
+    if isinstance(atom, PiecewiseLinear) and isinstance(other, (ErfMixture, Sign)):
         return Polynomial((0.0, atom.linear))
     return atom

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 from tutelage._errors import BadInput
 from tutelage.oracle.geometry import Angles, Rows, angles, rows
 from tutelage.oracle.kernels.base import CurvatureParts, MixedParts, PolarKernel, Slopes
-from tutelage.problem.atoms import Atom, Smooth, Table, absolute_coefficients
+from tutelage.problem.atoms import Atom, Smooth, Table
 
 
 class SeriesKernel(PolarKernel):
@@ -101,23 +101,25 @@ class SeriesKernel(PolarKernel):
                 )
 
     def _no_gradient(self, x: Rows, y: Rows) -> Bool[Array, "p q"]:
-        # Near a = 0 the kernel is |a| times a function of the direction, which vanishes only with all of t's
-        # coefficients that meet those of |z|.
-        if not self.s.kink_at_zero:
+        # Near a = 0 the kernel of a kink is |a| times a function of the direction, that of a jump is such a function.
+        # It vanishes only with all of t's coefficients that meet theirs.
+        others = self._meets(self.s, self.t.scale_jet(y.norm, self.terms).value)
+        if others is None:
             return super()._no_gradient(x, y)
-        others = self._meets_kink(self.s, self.t.scale_jet(y.norm, self.terms).value)
         return (x.norm == 0)[:, None] & others[None, :]
 
     def _no_mixed(self, x: Rows, y: Rows) -> Bool[Array, "p q"]:
-        if not (self.s.kink_at_zero or self.t.kink_at_zero):
-            return super()._no_mixed(x, y)
+        missing = super()._no_mixed(x, y)
         s, t = self.s.scale_jet(x.norm, self.terms), self.t.scale_jet(y.norm, self.terms)
-        at_a = (x.norm == 0)[:, None] & self._meets_kink(self.s, jnp.abs(t.slope) + jnp.abs(t.over))[None, :]
-        at_b = (y.norm == 0)[None, :] & self._meets_kink(self.t, jnp.abs(s.slope) + jnp.abs(s.over))[:, None]
-        return at_a | at_b
+        at_a = self._meets(self.s, jnp.abs(t.slope) + jnp.abs(t.over))
+        at_b = self._meets(self.t, jnp.abs(s.slope) + jnp.abs(s.over))
+        missing = missing if at_a is None else missing | ((x.norm == 0)[:, None] & at_a[None, :])
+        return missing if at_b is None else missing | ((y.norm == 0)[None, :] & at_b[:, None])
 
-    def _meets_kink(self, kinked: Atom, others: Table) -> Bool[Array, " rows"]:
-        return jnp.any(kinked.kink_at_zero * absolute_coefficients(self.terms)[None] * others != 0, axis=-1)
+    def _meets(self, atom: Atom, others: Table) -> Bool[Array, " rows"] | None:
+        """Whether the part of an atom that is rough at 0 meets each of the others; None if it has none."""
+        rough = atom.rough_at_zero(self.terms)
+        return None if rough is None else jnp.any(rough[None] * others != 0, axis=-1)
 
 
 def mehler(s: Float[Array, "p k"], t: Float[Array, "q k"], rho: Float[Array, "p q"], order: int = 0) -> Array:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tutelage.problem.activations import Activation
-from tutelage.problem.atoms import Atom, PiecewiseLinear, Polynomial, along_last
+from tutelage.problem.atoms import Atom, PiecewiseLinear, Polynomial, Sign, along_last
 from tutelage.problem.hermite import moved, normalised, tabulated
 from tutelage.problem.units import Units
 
@@ -24,7 +24,7 @@ _REACH, _PANELS, _NODES = 18.0, 24, 16
 def shifted(units: Units, shift: Float[Array, "*#batch #unit"], count: int) -> Float[Array, "*#batch #unit count"]:
     """`alpha_i(bias + shift)` for `i < count`, outgoing weight included; a shift may be the same for several units.
 
-    ReLU, other piecewise linear units and polynomials in closed form; others by quadrature, for arguments up to 8.
+    Piecewise linear units, steps and polynomials in closed form; others by quadrature, for arguments up to 8.
 
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
@@ -55,6 +55,10 @@ def shifted_coefficients(kind: Activation, shift: Float[Array, "..."], count: in
 def _atom(atom: Atom, kinks: tuple[float, ...], m: Array, count: int) -> Array:
     if isinstance(atom, PiecewiseLinear):
         return _piecewise(atom, m, count)
+    if isinstance(atom, Sign):  # the slope of |z|, and alpha_i' = sqrt(i + 1) alpha_{i+1}
+        bent = _piecewise(PiecewiseLinear(0.0, atom.size), m, count + 1)
+        slope: Array = bent[..., 1:] * along_last(np.sqrt(np.arange(1.0, count + 1)), bent.ndim)
+        return slope
     if isinstance(atom, Polynomial):
         herme = np.polynomial.hermite_e.poly2herme(np.asarray(atom.coefficients))
         row = herme * normalised(len(herme))
