@@ -99,6 +99,8 @@ class Seen(NamedTuple):
     oracle: AbstractOracle
     student: AbstractHidden
     samples: tuple[Any, Any] | None = None
+    added: tuple[float, float] = (0.0, 0.0)
+    """Of a penalty: what is added to the loss is half of this times the squared weights of each layer."""
 
 
 def network(seed: int, rows: int, outputs: int, per_unit: int = 1, columns: int = FRAME) -> tt.Weights:
@@ -136,9 +138,17 @@ def _empirical(student: str, outputs: int = 1) -> Callable[[Any], Seen]:
 
 def _tied(plain: Callable[[Any], Seen]) -> Callable[[Any], Seen]:
     def make(turn: Any) -> Seen:
-        oracle, student, samples = plain(turn)
+        oracle, student, samples, _ = plain(turn)
         assert isinstance(student, PlainHidden)
         return Seen(tt.TiedOracle(oracle), TiedHidden(student.activation), samples)
+
+    return make
+
+
+def _penalised(plain: Callable[[Any], Seen]) -> Callable[[Any], Seen]:
+    def make(turn: Any) -> Seen:
+        seen, added = plain(turn), (0.3, 0.7)
+        return seen._replace(oracle=tt.PenalisedOracle(seen.oracle, tt.Penalty(*added)), added=added)
 
     return make
 
@@ -174,6 +184,8 @@ ORACLES: dict[str, Callable[[Any], Seen]] = {
     "empirical, kinked": _empirical("relu"),
     "tied population": _tied(_population("relu", "relu", form="plain")),
     "tied empirical": _tied(_empirical("tanh")),
+    "penalised population": _penalised(_population("erf", "erf", outputs=2)),
+    "penalised empirical, tied": _penalised(_tied(_empirical("tanh"))),
     "mixture": _mixture(_SQUARE, _SQUARE),
     "mixture, another teacher": _mixture(_LINE, _SQUARE),
     "empirical mixture": _empirical_mixture(_SQUARE),

@@ -77,7 +77,10 @@ def moved(array, by=1.0):
 CHANGES = {
     "Problem": (problem, {
         "inputs": tt.Gaussian(51), "teacher": tt.TwoLayer("relu", first=[[1.0, 1e-16]]), "student": network(width=3),
-        "noise": 1e-300,
+        "noise": 1e-300, "penalty": tt.Penalty(),
+    }),
+    "Penalty": (lambda **c: tt.Penalty(**{"first": 0.1, "second": 0.2} | c), {
+        "first": np.nextafter(0.1, 1), "second": np.nextafter(0.2, 1),
     }),
     "TwoLayer": (network, {
         "activation_": "erf", "first": tt.GaussianRows(np.nextafter(1e-3, 1)), "second": "mean", "width": 3,

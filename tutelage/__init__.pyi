@@ -26,6 +26,7 @@ from .oracle.clustered import ClusterOracle as ClusterOracle
 from .oracle.empirical import EmpiricalOracle as EmpiricalOracle
 from .oracle.kernels import kernel as kernel
 from .oracle.mixture import MixtureOracle as MixtureOracle
+from .oracle.penalised import PenalisedOracle as PenalisedOracle
 from .oracle.population import PopulationOracle as PopulationOracle
 from .oracle.step_size import recommended_step as recommended_step
 from .oracle.tied import TiedOracle as TiedOracle
@@ -45,6 +46,7 @@ from .problem.inputs import Gaussian as Gaussian
 from .problem.mixture import Mixture as Mixture
 from .problem.networks import TwoLayer as TwoLayer
 from .problem.networks import Weights as Weights
+from .problem.penalty import Penalty as Penalty
 from .problem.problem import Problem as Problem
 from .problem.problem import Start as Start
 from .problem.routers import Threshold as Threshold

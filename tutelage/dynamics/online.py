@@ -33,6 +33,7 @@ from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import NUMBER, columns_of, of_network
 from tutelage.dynamics.staging import begun, unstacked
 from tutelage.oracle.base import AbstractOracle, Population
+from tutelage.oracle.penalised import PenalisedOracle
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates, Weights, host_weights, rates_given
@@ -351,7 +352,11 @@ class OnlineStep(AbstractStep):
         size = step_size(self.step_size, self.schedule, moment.clock)
         assert isinstance(oracle, Population)
         layers = self._layers(moment.weights)
-        moves, state = self._moves(layers, self._gradient(oracle, moment), moment.carry.state, size)
+        gradient = self._gradient(oracle, moment)
+        if isinstance(oracle, PenalisedOracle):  # no sample has a part in it
+            pull = oracle.pull(moment.weights)
+            gradient = {name: leaf + getattr(pull, name) for name, leaf in gradient.items()}
+        moves, state = self._moves(layers, gradient, moment.carry.state, size)
         moved = {name: leaf + getattr(self.rates, name) * moves[name] for name, leaf in layers.items()}
         weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
         carry = moment.carry._replace(state=state)
