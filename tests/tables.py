@@ -255,6 +255,18 @@ def _sgd(optimised: bool = False, **fixed: Any) -> Callable[..., tt.Run]:
     return move
 
 
+def _optimised(**fixed: Any) -> Callable[..., tt.Run]:
+    def move(problem: tt.Problem, seeds: Sequence[int], *, time: float = 2.0, **changes: Any):
+        return tt.run(
+            problem, tt.Optimised(_NESTEROV, round(time / 0.05), **fixed), seeds=list(seeds), **ASKED | changes
+        )
+
+    return move
+
+
+_NESTEROV = optax.sgd(0.05, momentum=0.5, nesterov=True)
+
+
 @functools.cache
 def _optimiser(step: float) -> optax.GradientTransformation:
     return optax.sgd(step)
@@ -276,6 +288,8 @@ DYNAMICS = {
     ),
     "descent on data": Moves(tt.Descent, _descent(data=30), _STEPPED, alone=1e-12, limit={"data": 30}),
     "heavy ball": Moves(tt.HeavyBall, _descent(tt.HeavyBall, momentum=0.5), _STEPPED, alone=1e-12),
+    "optimiser": Moves(tt.Optimised, _optimised(), ({"time": 1.6},), alone=1e-12),
+    "optimiser, full space": Moves(tt.Optimised, _optimised(space="full"), ({"time": 1.6},), alone=1e-12),
     "flow, auto": Moves(tt.Flow, _flow("auto"), _TIMED, alone=1e-7),
     "flow, explicit": Moves(tt.Flow, _flow("explicit"), _TIMED, alone=1e-7),
     "flow, stabilised": Moves(tt.Flow, _flow("stabilised"), _TIMED, alone=1e-7),

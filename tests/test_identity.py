@@ -110,6 +110,9 @@ CHANGES = {
     "optimiser": (lambda **c: tt.Sgd(**{"steps": 10, "batch": 4, "optimiser": optax.sgd(0.1)} | c), {
         "optimiser": optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), "steps": 11,
     }),
+    "Optimised": (lambda **c: tt.Optimised(**{"optimiser": optax.sgd(0.1), "steps": 10} | c), {
+        "optimiser": optax.sgd(0.2), "steps": 11, "space": "full", "data": 7, "rates": {"first": 2.0},
+    }),
     "a step of an optimiser": (lambda **c: optax.sgd(**{"learning_rate": 0.1} | c), {
         "learning_rate": 0.2, "momentum": 0.9,
     }),

@@ -17,6 +17,7 @@ from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
 from .dynamics.neurons import neurons_at as neurons_at
 from .dynamics.online import Sgd as Sgd
+from .dynamics.optimised import Optimised as Optimised
 from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop
 from .dynamics.router import RouterSteps as RouterSteps

@@ -178,11 +178,3 @@ def test_forms_keep_the_digits_of_a_tiny_penalty():
 
 def test_names_of_problems_without_one_are_as_before():
     assert "penalty" not in described(linear(None)) and "penalty" in described(linear())
-
-
-@pytest.mark.parametrize("wrong", [{"first": -1.0}, {"second": "a"}, {"first": np.inf}])
-def test_what_is_no_strength_is_refused(wrong, untyped):
-    with pytest.raises(tt.BadInput, match="Penalty"):
-        tt.Penalty(**wrong)
-    with pytest.raises(tt.BadInput, match="Problem: penalty is 0.1, but a tt.Penalty"):
-        linear(0.1)
