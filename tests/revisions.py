@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import optax
 from tables import PAPERS
 
 import tutelage as tt
 from tutelage._revisions import REVISIONS
 
 RECORDED = Path(__file__).with_name("revisions.json")
+NESTEROV = optax.sgd(0.1, momentum=0.9, nesterov=True)
 TASKS = tt.Tasks(local=[{4: 1.0}, {4: -1.0}], shared={4: 1.0}, interference=(1.0, -1.0))
 
 
@@ -57,6 +59,7 @@ def of_paper(name):
 RUNS = {
     "descent": lambda: tt.run(two_layer(), tt.Descent(step=0.1, steps=50)).last("loss"),
     "heavy_ball": lambda: tt.run(two_layer(), tt.HeavyBall(step=0.1, steps=50)).last("loss"),
+    "optimised": lambda: tt.run(two_layer(), tt.Optimised(NESTEROV, steps=50)).last("loss"),
     "flow": lambda: tt.run(two_layer(), tt.Flow(until=5.0)).last("loss"),
     # Fewer samples than units: with more, rounding may choose among factors of the noise that have one law.
     "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=2)).last("loss"),

@@ -105,6 +105,8 @@ class Seen(NamedTuple):
     oracle: AbstractOracle
     student: AbstractHidden
     samples: tuple[Any, Any] | None = None
+    added: tuple[float, float] = (0.0, 0.0)
+    """Of a penalty: what is added to the loss is half of this times the squared weights of each layer."""
 
 
 def network(seed: int, rows: int, outputs: int, per_unit: int = 1, columns: int = FRAME) -> tt.Weights:
@@ -153,9 +155,17 @@ def _correlated(student: str) -> Callable[[Any], Seen]:
 
 def _tied(plain: Callable[[Any], Seen]) -> Callable[[Any], Seen]:
     def make(turn: Any) -> Seen:
-        oracle, student, samples = plain(turn)
+        oracle, student, samples, _ = plain(turn)
         assert isinstance(student, PlainHidden)
         return Seen(tt.TiedOracle(oracle), TiedHidden(student.activation), samples)
+
+    return make
+
+
+def _penalised(plain: Callable[[Any], Seen]) -> Callable[[Any], Seen]:
+    def make(turn: Any) -> Seen:
+        seen, added = plain(turn), (0.3, 0.7)
+        return seen._replace(oracle=tt.PenalisedOracle(seen.oracle, tt.Penalty(*added)), added=added)
 
     return make
 
@@ -196,6 +206,8 @@ ORACLES: dict[str, Callable[[Any], Seen]] = {
     "tied population": _tied(_population("relu", "relu", form="plain")),
     "tied empirical": _tied(_empirical("tanh")),
     "correlated empirical": _correlated("tanh"),
+    "penalised population": _penalised(_population("erf", "erf", outputs=2)),
+    "penalised empirical, tied": _penalised(_tied(_empirical("tanh"))),
     "mixture": _mixture(_SQUARE, _SQUARE),
     "mixture, another teacher": _mixture(_LINE, _SQUARE),
     "empirical mixture": _empirical_mixture(_SQUARE),
@@ -266,6 +278,18 @@ def _sgd(optimised: bool = False, **fixed: Any) -> Callable[..., tt.Run]:
     return move
 
 
+def _optimised(**fixed: Any) -> Callable[..., tt.Run]:
+    def move(problem: tt.Problem, seeds: Sequence[int], *, time: float = 2.0, **changes: Any):
+        return tt.run(
+            problem, tt.Optimised(_NESTEROV, round(time / 0.05), **fixed), seeds=list(seeds), **ASKED | changes
+        )
+
+    return move
+
+
+_NESTEROV = optax.sgd(0.05, momentum=0.5, nesterov=True)
+
+
 @functools.cache
 def _optimiser(step: float) -> optax.GradientTransformation:
     return optax.sgd(step)
@@ -287,6 +311,8 @@ DYNAMICS = {
     ),
     "descent on data": Moves(tt.Descent, _descent(data=30), _STEPPED, alone=1e-12, limit={"data": 30}),
     "heavy ball": Moves(tt.HeavyBall, _descent(tt.HeavyBall, momentum=0.5), _STEPPED, alone=1e-12),
+    "optimiser": Moves(tt.Optimised, _optimised(), ({"time": 1.6},), alone=1e-12),
+    "optimiser, full space": Moves(tt.Optimised, _optimised(space="full"), ({"time": 1.6},), alone=1e-12),
     "flow, auto": Moves(tt.Flow, _flow("auto"), _TIMED, alone=1e-7),
     "flow, explicit": Moves(tt.Flow, _flow("explicit"), _TIMED, alone=1e-7),
     "flow, stabilised": Moves(tt.Flow, _flow("stabilised"), _TIMED, alone=1e-7),

@@ -77,7 +77,10 @@ def moved(array, by=1.0):
 CHANGES = {
     "Problem": (problem, {
         "inputs": tt.Gaussian(51), "teacher": tt.TwoLayer("relu", first=[[1.0, 1e-16]]), "student": network(width=3),
-        "noise": 1e-300,
+        "noise": 1e-300, "penalty": tt.Penalty(),
+    }),
+    "Penalty": (lambda **c: tt.Penalty(**{"first": 0.1, "second": 0.2} | c), {
+        "first": np.nextafter(0.1, 1), "second": np.nextafter(0.2, 1),
     }),
     "TwoLayer": (network, {
         "activation_": "erf", "first": tt.GaussianRows(np.nextafter(1e-3, 1)), "second": "mean", "width": 3,
@@ -115,6 +118,9 @@ CHANGES = {
     }),
     "optimiser": (lambda **c: tt.Sgd(**{"steps": 10, "batch": 4, "optimiser": optax.sgd(0.1)} | c), {
         "optimiser": optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), "steps": 11,
+    }),
+    "Optimised": (lambda **c: tt.Optimised(**{"optimiser": optax.sgd(0.1), "steps": 10} | c), {
+        "optimiser": optax.sgd(0.2), "steps": 11, "space": "full", "data": 7, "rates": {"first": 2.0},
     }),
     "a step of an optimiser": (lambda **c: optax.sgd(**{"learning_rate": 0.1} | c), {
         "learning_rate": 0.2, "momentum": 0.9,

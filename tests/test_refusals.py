@@ -6,6 +6,7 @@ import re
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import tutelage as tt
@@ -314,6 +315,16 @@ REFUSED = {
     "momentum=1": (lambda: tt.HeavyBall(0.1, 5, momentum=1.0), "momentum is 1.0"),
     "momentum='a'": (lambda: tt.HeavyBall(0.1, 5, momentum="a"), "momentum is 'a'"),
     "heavy steps": (lambda: tt.HeavyBall(0.1, 2.7), "steps is 2.7"),
+    "no step": (lambda: tt.descend(problem(), steps=5), "neither a step nor an optimiser"),
+    "two steps": (lambda: descend(optimiser=optax.sgd(0.1)), "An optimiser has its own step"),
+    "no optimiser": (lambda: tt.descend(problem(), steps=5, optimiser="adam"), "optimiser is 'adam'"),
+    "no space": (lambda: tt.Optimised(optax.sgd(0.1), 5, "frames"), "space"),
+    "full without need": (lambda: descend(space="full"), "plain descent is the same"),
+    "axes": (lambda: tt.descend(problem(), steps=5, optimiser=optax.adam(0.1)), 'use space="full"'),
+    "line search": (lambda: tt.descend(problem(), steps=5, optimiser=optax.lbfgs(), space="full"), "line search"),
+    "penalty=0.1": (lambda: problem(penalty=0.1), "Problem: penalty is 0.1, but a tt.Penalty"),
+    "penalty below 0": (lambda: tt.Penalty(first=-1.0), "Penalty: first is -1.0"),
+    "penalty of nan": (lambda: tt.Penalty(second=NAN), "Penalty: second is nan"),
     "batch=0": (lambda: sgd(batch=0), "batch is 0"),
     "batch=1.5": (lambda: sgd(batch=1.5), "batch is 1.5"),
     "228 batch=5 * 10**8": (lambda: sgd(batch=5 * 10**8), "use a batch smaller than 500000000"),
@@ -495,6 +506,8 @@ ACCEPTED = {
     "tasks": lambda n: described(tt.Tasks([{4: n(1)}], {np.int64(4): n(1)}, (n(1),))),
     "descent": lambda n: tt.Descent(n(1), n(5), data=n(7)),
     "heavy ball": lambda n: tt.HeavyBall(n(1), n(5), n(0)),
+    "penalty": lambda n: tt.Penalty(n(1), n(2)),
+    "optimised": lambda n: tt.Optimised(optax.sgd(0.1), n(5)).steps,
     "sgd": lambda n: tt.Sgd(n(5), n(2), n(1)),
     "flow": lambda n: tt.Flow(n(5), rtol=n(1)),
     "spherical": lambda n: tt.Spherical(n(5), n(1), batch=n(2), phase=n(1)),

@@ -24,6 +24,7 @@ from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
 from .dynamics.neurons import neurons_at as neurons_at
 from .dynamics.online import Sgd as Sgd
+from .dynamics.optimised import Optimised as Optimised
 from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop
 from .dynamics.router import RouterSteps as RouterSteps
@@ -34,6 +35,7 @@ from .oracle.correlated import CorrelatedOracle as CorrelatedOracle
 from .oracle.empirical import EmpiricalOracle as EmpiricalOracle
 from .oracle.kernels import kernel as kernel
 from .oracle.mixture import MixtureOracle as MixtureOracle
+from .oracle.penalised import PenalisedOracle as PenalisedOracle
 from .oracle.population import PopulationOracle as PopulationOracle
 from .oracle.step_size import recommended_step as recommended_step
 from .oracle.tied import TiedOracle as TiedOracle
@@ -55,6 +57,7 @@ from .problem.mixture import Mixture as Mixture
 from .problem.multi_index import multi_index as multi_index
 from .problem.networks import TwoLayer as TwoLayer
 from .problem.networks import Weights as Weights
+from .problem.penalty import Penalty as Penalty
 from .problem.problem import Problem as Problem
 from .problem.problem import Start as Start
 from .problem.routers import Threshold as Threshold

@@ -23,6 +23,9 @@ import numpy as np
 from tutelage._errors import BadInput
 
 LENGTH = 16
+LATER = {"later": True}
+"""The metadata of a field that a class did not always have: left at its default it is not described, so that what was
+asked for before keeps its name."""
 COMPILERS = ("jax", "jaxlib", "equinox", "functools")
 """Whose wrappers compute what they wrap: compiled, or cached."""
 
@@ -216,11 +219,17 @@ def _array(array: np.ndarray) -> Any:
 def _fields(thing: Any) -> dict[str, Any] | None:
     """The fields of a dataclass (of those that are compared), or the values of an object; None if it has neither."""
     if dataclasses.is_dataclass(thing):
-        return {each.name: getattr(thing, each.name) for each in dataclasses.fields(thing) if each.compare}
+        return {each.name: getattr(thing, each.name) for each in dataclasses.fields(thing) if _counts(thing, each)}
     if hasattr(thing, "model_dump"):
         return dict(thing.model_dump())
     own = getattr(thing, "__dict__", None)
     return dict(own) if isinstance(own, dict) else _slots(thing)
+
+
+def _counts(thing: Any, each: dataclasses.Field[Any]) -> bool:
+    """Whether a field is a part of the description."""
+    unset = each.metadata.get("later") and getattr(thing, each.name) is each.default
+    return each.compare and not unset
 
 
 def _slots(thing: Any) -> dict[str, Any] | None:

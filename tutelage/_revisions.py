@@ -11,6 +11,7 @@ REVISIONS = {
     "loop": 1,
     "descent": 1,
     "heavy_ball": 1,
+    "optimised": 1,
     "flow": 2,
     "sgd": 2,
     "spherical": 1,

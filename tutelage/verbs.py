@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from numpy.typing import ArrayLike
 
 from tutelage._checks import flag, function, instance
+from tutelage._errors import BadInput
 from tutelage._progress import tell
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint, checkpoint_at
@@ -165,8 +166,10 @@ def certified(run: "Run") -> "Certificate":
 def descend(
     problem: Problem,
     *,
-    step: float,
     steps: int,
+    step: float | None = None,
+    optimiser: "GradientTransformation | None" = None,
+    space: Literal["frame", "full"] = "frame",
     data: "Data" = None,
     schedule: "Schedule | None" = None,
     truncation: "Truncation | None" = None,
@@ -180,7 +183,7 @@ def descend(
     checkpoint: Checkpoint | str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "Run":
-    """Gradient descent: `run` with a `Descent`.
+    """Gradient descent: `run` with a `Descent` of step size `step` or, with an `optimiser` of optax, an `Optimised`.
 
     ```python
     >>> import tutelage as tt
@@ -195,12 +198,36 @@ def descend(
 
     ```
     """
-    from tutelage.dynamics.descent import Descent
-
     return run(
-        problem, Descent(step, steps, data, schedule, truncation, rates), seeds=seeds, record=record, stop=stop,
-        certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
+        problem, _descent(step, steps, optimiser, space, data, schedule, truncation, rates), seeds=seeds, record=record,
+        stop=stop, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
+
+
+def _descent(
+    step: float | None,
+    steps: int,
+    optimiser: "GradientTransformation | None",
+    space: Literal["frame", "full"],
+    data: "Data",
+    schedule: "Schedule | None",
+    truncation: "Truncation | None",
+    rates: Rates | None,
+) -> AbstractDynamics:
+    """Plain descent, or that of an optimiser; what cannot go together is refused."""
+    if optimiser is None:
+        from tutelage.dynamics.descent import Descent
+
+        if step is None:
+            raise BadInput("descend got neither a step nor an optimiser; pass one of them, such as step=0.1.")
+        if space != "frame":
+            raise BadInput('descend: space="full" is for optimisers; plain descent is the same in a few coordinates.')
+        return Descent(step, steps, data, schedule, truncation, rates)
+    from tutelage.dynamics.optimised import Optimised
+
+    if (step, schedule, truncation) != (None, None, None):
+        raise BadInput("An optimiser has its own step; leave out step, schedule and truncation, or the optimiser.")
+    return Optimised(optimiser, steps, space, data, rates)
 
 
 def flow(

@@ -128,7 +128,6 @@ def test_the_population_of_a_staircase():
         (lambda: tt.TwoLayer("relu", first=np.eye(3)).output([[1.0]]), "1 columns"),
     ],
 )
-@pytest.mark.usefixtures("untyped")
 def test_refusals(make, words):
     with pytest.raises(BadInput, match=words):
         make()

@@ -126,7 +126,6 @@ MIXED = tt.Mixture(routers=[[1.0, 0.0]], experts=[[0.0, 1.0]])
         (lambda: tt.flow(problem(), until=1.0, record=tt.Record(observables=("loss_order",))), "standard inputs"),
     ],
 )
-@pytest.mark.usefixtures("untyped")
 def test_refusals(make, words):
     with pytest.raises(BadInput, match=words):
         make()

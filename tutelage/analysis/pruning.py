@@ -224,7 +224,7 @@ def prune_run(
 def _seen(run: Run, which: int, at: float | None) -> tuple[Gram, ArrayLike, ArrayLike]:
     """Inner products and output weights of a seed at the nearest recorded time, or where it stopped."""
     at = None if at is None else real("prune_run: at", at, least=0)
-    oracle = jax.tree.map(lambda leaf: leaf[which], run.oracle) if run.batched else run.oracle
+    oracle = (jax.tree.map(lambda leaf: leaf[which], run.oracle) if run.batched else run.oracle).unpenalised
     data = run.dataset
     if at is None or at >= data["stop_time"].values[which]:
         weights = jax.tree.map(lambda leaf: leaf[which], run.final)

@@ -21,6 +21,7 @@ from .neurons import in_basis as in_basis
 from .neurons import initial as initial
 from .neurons import neurons_at as neurons_at
 from .online import Sgd as Sgd
+from .optimised import Optimised as Optimised
 from .random import MAX_STEPS as MAX_STEPS
 from .record import Observable as Observable
 from .record import Record as Record

@@ -1,4 +1,4 @@
-"""Optimisers for online SGD: what the law in a few coordinates permits, and which parts of a state turn with them.
+"""Optimisers: what a few coordinates of input space permit, and which parts of a state turn with them.
 
 In law, examples are drawn in a few coordinates whose columns turn and come and go. An optimiser may be used there if it
 commutes with rotations of input space and does not count its dimensions. Then all that it keeps of the shape of the
@@ -41,15 +41,21 @@ def widen(rows: Array, extra: int) -> Array:
     return jnp.pad(rows, ((0, 0), (0, extra)))
 
 
-def check_lawful(optimiser: "GradientTransformation", layers: dict[str, tuple[int, int]]) -> None:
+def check_optimiser(optimiser: Any) -> None:
+    """Refuse what is no optimiser."""
+    if not all(callable(getattr(optimiser, part, None)) for part in ("init", "update")):
+        raise BadInput(f"optimiser is {optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
+
+
+def check_lawful(optimiser: "GradientTransformation", layers: dict[str, tuple[int, int]], way_out: str) -> None:
     """Refuse an optimiser that depends on the axes of input space or on their number, by trying it.
 
-    `layers`: the shapes of the layers that train.
+    `layers`: the shapes of the layers that train; `way_out`: what to do instead.
     """
     if not _lawful(optimiser, tuple(layers.items())):
         raise BadInput(
-            "The optimiser depends on the axes of input space or on their number, as Adam does, so that its law cannot "
-            'be drawn in a few coordinates; use law="direct", or an optimiser of norms and inner products.'
+            "The optimiser depends on the axes of input space or on their number, as Adam does, so that a few "
+            f"coordinates do not tell what it does; {way_out}."
         )
 
 

@@ -27,12 +27,13 @@ from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.descent import Schedule, step_size, ticked
-from tutelage.dynamics.equivariance import Layers, check_lawful, vectors
+from tutelage.dynamics.equivariance import Layers, check_lawful, check_optimiser, vectors
 from tutelage.dynamics.random import MAX_STEPS, PLACES, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import NUMBER, columns_of, of_network
 from tutelage.dynamics.staging import begun, unstacked
 from tutelage.oracle.base import AbstractOracle, Population
+from tutelage.oracle.penalised import PenalisedOracle
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import Rates, Weights, host_weights, rates_given
@@ -121,8 +122,7 @@ class Sgd(AbstractDynamics):
             return
         if self.step is not None or self.schedule is not None:
             raise BadInput("An optimiser has its own step and schedule; leave out step and schedule, or the optimiser.")
-        if not (callable(getattr(self.optimiser, "init", None)) and callable(getattr(self.optimiser, "update", None))):
-            raise BadInput(f"optimiser is {self.optimiser!r}, but one of optax was expected, such as optax.sgd(0.1).")
+        check_optimiser(self.optimiser)
 
     def room(self, problem: AbstractProblem, seeds: int) -> dict[str, float]:
         problem = of_kind(problem, Problem, self.name)
@@ -179,7 +179,8 @@ class Sgd(AbstractDynamics):
         if self.optimiser is None:
             return 0
         layers = {layer: jnp.asarray(getattr(start.student, layer)) for layer in problem.student.layers}
-        check_lawful(self.optimiser, {name: (leaf.shape[0], leaf.shape[1]) for name, leaf in layers.items()})
+        way_out = 'use law="direct", or an optimiser of norms and inner products'
+        check_lawful(self.optimiser, {name: (leaf.shape[0], leaf.shape[1]) for name, leaf in layers.items()}, way_out)
         return sum(vectors(self.optimiser, layers))
 
     def stops(self, record: Record) -> NDArray[np.float64]:
@@ -352,7 +353,11 @@ class OnlineStep(AbstractStep):
         size = step_size(self.step_size, self.schedule, moment.clock)
         assert isinstance(oracle, Population)
         layers = self._layers(moment.weights)
-        moves, state = self._moves(layers, self._gradient(oracle, moment), moment.carry.state, size)
+        gradient = self._gradient(oracle, moment)
+        if isinstance(oracle, PenalisedOracle):  # no sample has a part in it
+            pull = oracle.pull(moment.weights)
+            gradient = {name: leaf + getattr(pull, name) for name, leaf in gradient.items()}
+        moves, state = self._moves(layers, gradient, moment.carry.state, size)
         moved = {name: leaf + getattr(self.rates, name) * moves[name] for name, leaf in layers.items()}
         weights = Weights(moved.get("first", moment.weights.first), moved.get("second", moment.weights.second))
         carry = moment.carry._replace(state=state)

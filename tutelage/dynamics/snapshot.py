@@ -17,7 +17,13 @@ class Snapshot:
 
     @cached_property
     def loss(self) -> Float[Array, ""]:
-        return self.oracle.loss(self.weights)
+        """Without a penalty on the weights, if the problem has one."""
+        return self.oracle.unpenalised.loss(self.weights)
+
+    @cached_property
+    def objective(self) -> Float[Array, ""]:
+        """What is descended: the loss and the penalty."""
+        return self.loss + self.oracle.penalty(self.weights)
 
     @cached_property
     def gradient(self) -> PyTree:

@@ -36,15 +36,26 @@ def given_data(data: Any) -> Data:
 
 
 def staged(
-    step: AbstractStep, problem: Problem, seeds: list[int], data: Data = None, start: Start | None = None
+    step: AbstractStep,
+    problem: Problem,
+    seeds: list[int],
+    data: Data = None,
+    start: Start | None = None,
+    *,
+    full: bool = False,
 ) -> Prepared:
-    """The step on the population or on samples, from the problem's own starts or from a given one."""
-    if start is not None and data is not None and start.teacher.first.shape[-1] != problem.inputs.dim:
+    """The step on the population or on samples, from the problem's own starts or from a given one.
+
+    `full`: with all `dim` coordinates, which samples have anyway.
+    """
+    full = full or data is not None
+    if start is not None and full and start.teacher.first.shape[-1] != problem.inputs.dim:
         raise BadInput(
-            "A stage on samples needs weights with all their dim entries, but the stage before it ran in a frame of "
-            f"{start.teacher.first.shape[-1]} coordinates; give that one data as well."
+            f"A stage {'in full space' if data is None else 'on samples'} needs weights with all their dim entries, "
+            f"but the stage before it ran in a frame of {start.teacher.first.shape[-1]} coordinates; give that one "
+            "data as well, or run it in full space."
         )
-    begin = begun([problem.drawn(seed, full=data is not None) for seed in seeds]) if start is None else start
+    begin = begun([problem.drawn(seed, full=full) for seed in seeds]) if start is None else start
     oracle, batched = loss_of(problem, begin, seeds, data)
     return Prepared(step, oracle, batched, begin.teacher, begin.student, keys_of(seeds))
 

@@ -18,6 +18,7 @@ from .kernels.shifted import shifted as shifted
 from .kernels.shifted import shifted_coefficients as shifted_coefficients
 from .mixture import MixtureOracle as MixtureOracle
 from .mixture import units as units
+from .penalised import PenalisedOracle as PenalisedOracle
 from .population import PopulationOracle as PopulationOracle
 from .population import population_oracle as population_oracle
 from .routing import effective_rank as effective_rank

@@ -29,6 +29,16 @@ class AbstractOracle(eqx.Module):
     @abc.abstractmethod
     def hessian(self, weights: PyTree) -> Float[Array, "parameters parameters"]: ...
 
+    @property
+    def unpenalised(self) -> "AbstractOracle":
+        """The loss without a penalty on the weights; this one, unless it is an `oracle.penalised`."""
+        return self
+
+    def penalty(self, weights: PyTree) -> Float[Array, ""]:
+        """What the penalty on the weights adds to the loss."""
+        del weights
+        return jnp.zeros(())
+
     def forms(self) -> tuple["AbstractOracle", ...]:
         """The same loss in forms of different cost: the cheapest first, then the one with most digits. One that is
         `strained` says which to take `instead`. This oracle itself is right everywhere."""

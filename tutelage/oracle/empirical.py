@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.mixture import EmpiricalMixture
+from tutelage.oracle.penalised import penalised
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.assorted import LayerSpec, LayerUnits, layer_units
 from tutelage.problem.frame import stream
@@ -117,8 +118,12 @@ class EmpiricalOracle(AbstractOracle):
         return assemble(outer, between, inner)
 
 
-def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> EmpiricalOracle | TiedOracle | EmpiricalMixture:
-    """The oracle of a problem's student on given examples."""
+def empirical(problem: Problem, x: ArrayLike, y: ArrayLike) -> AbstractOracle:
+    """The oracle of a problem's student on given examples, with the problem's penalty if it has one."""
+    return penalised(_without_penalty(problem, x, y), problem.penalty)
+
+
+def _without_penalty(problem: Problem, x: ArrayLike, y: ArrayLike) -> AbstractOracle:
     student = problem.student
     if isinstance(student, Mixture):
         plain = EmpiricalOracle(student="linear", x=x, y=y)  # reads and checks the arrays

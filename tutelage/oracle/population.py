@@ -14,6 +14,7 @@ from tutelage.oracle.correlated import CorrelatedOracle, whitened
 from tutelage.oracle.kernels import layer_kernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.mixture import MixtureOracle
+from tutelage.oracle.penalised import penalised
 from tutelage.oracle.stable.linear_teacher import Lines
 from tutelage.oracle.stable.shared_kink import Groups
 from tutelage.oracle.tied import TiedOracle
@@ -259,10 +260,12 @@ def _piecewise_linear(units: LayerUnits) -> PiecewiseLinear | None:
     return atom if isinstance(atom, PiecewiseLinear) else None
 
 
-def population_oracle(
-    problem: Problem, target: Weights
-) -> PopulationOracle | CorrelatedOracle | TiedOracle | MixtureOracle:
-    """The exact oracle of a problem, for teacher weights in frame coordinates."""
+def population_oracle(problem: Problem, target: Weights) -> AbstractOracle:
+    """The exact oracle of a problem, for teacher weights in frame coordinates, with the problem's penalty if any."""
+    return penalised(_without_penalty(problem, target), problem.penalty)
+
+
+def _without_penalty(problem: Problem, target: Weights) -> AbstractOracle:
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) and isinstance(teacher, Mixture):
         return MixtureOracle(student.hidden, teacher.hidden, target)

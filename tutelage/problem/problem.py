@@ -1,7 +1,7 @@
-"""Problem = Gaussian inputs + teacher + student + label noise."""
+"""Problem = Gaussian inputs + teacher + student + label noise + penalty."""
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -10,11 +10,13 @@ from jaxtyping import PyTree
 
 from tutelage._checks import instance, put, real, whole
 from tutelage._errors import BadInput
+from tutelage._identity import LATER
 from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.inputs import Gaussian
 from tutelage.problem.mixture import Mixture
 from tutelage.problem.networks import TwoLayer, host_weights
+from tutelage.problem.penalty import Penalty
 
 
 @runtime_checkable
@@ -59,6 +61,7 @@ class Problem(AbstractProblem):
     - `student`: a network of the same kind, with given weights or laws.
     - `noise`: standard deviation of the label noise. It enters sampled labels; population losses are reported
       without its constant floor `noise^2 / 2` per output.
+    - `penalty`: a `Penalty` on the size of the weights, which is descended with the loss; None for none.
 
     ```python
     >>> import tutelage as tt
@@ -78,6 +81,7 @@ class Problem(AbstractProblem):
     teacher: TwoLayer | Mixture
     student: TwoLayer | Mixture
     noise: float = 0.0
+    penalty: Penalty | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         instance("Problem: inputs", self.inputs, Gaussian, "tt.Gaussian(dim)")
@@ -85,6 +89,8 @@ class Problem(AbstractProblem):
         teacher = instance("Problem: teacher", self.teacher, (TwoLayer, Mixture), network)
         instance("Problem: student", self.student, (TwoLayer, Mixture), network)
         put(self, noise=real("Problem: noise", self.noise, least=0))
+        if self.penalty is not None:
+            instance("Problem: penalty", self.penalty, Penalty, "a tt.Penalty such as tt.Penalty(second=0.1)")
         if isinstance(teacher.first, AbstractRows) or isinstance(teacher.second, AbstractEntries):
             raise BadInput("Problem: the teacher's weights must be given as arrays; draw them first if random.")
         if type(teacher) is not type(self.student):

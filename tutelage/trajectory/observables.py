@@ -81,6 +81,7 @@ STANDARD = (
     Observable("overlap_ss_angle", _overlap_ss_angle, ("student", "student_b"), "angle of two students", "rad"),
     Observable("imbalance", _imbalance, ("student",), "|incoming|^2 - |outgoing|^2 of a unit", "weight^2"),
 )
+OBJECTIVE = Observable("objective", attrgetter("objective"), (), "loss and penalty on the weights", "squared output")
 WEIGHTS = (
     Observable("weights_first", _FIRST, ("student", "frame"), "incoming weights in frame coordinates", "weight"),
     Observable("weights_second", _SECOND, ("student", "output"), "outgoing weights", "weight"),
@@ -107,7 +108,8 @@ class _Networks:
 
     def loss(self, view: Snapshot) -> Float[Array, ""]:
         """The population loss; of a student that descends another one to 1e-16 of the squared output."""
-        inner = view.oracle.plain if isinstance(view.oracle, TiedOracle) else view.oracle
+        inner = view.oracle.unpenalised
+        inner = inner.plain if isinstance(inner, TiedOracle) else inner
         if isinstance(inner, PopulationOracle):
             return view.loss
         return exact(*self.activations, self.plain(view)[1], tied=self.tied[0]).quick().loss(view.weights)
@@ -369,8 +371,11 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     """
     names = record.observables
     usual, whole = _standard(problem, start)
+    two_layer = usual is STANDARD
+    if isinstance(problem, Problem) and problem.penalty is not None:
+        usual = (*usual, OBJECTIVE)
     known = {observable.name: observable for observable in usual}
-    if usual is STANDARD and names is not None and isinstance(problem, Problem):
+    if two_layer and names is not None and isinstance(problem, Problem):
         on_request = (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
         known |= {observable.name: observable for observable in on_request}
     for name in names or ():

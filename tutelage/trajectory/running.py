@@ -18,7 +18,7 @@ from tutelage.dynamics.driver import Loop, Progress
 from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.record import Observable, Record
 from tutelage.dynamics.room import hold, of_records
-from tutelage.problem.problem import Start
+from tutelage.problem.problem import Problem, Start
 from tutelage.trajectory.asked import Asked, Handover, Stage
 from tutelage.trajectory.dataset import to_dataset
 from tutelage.trajectory.joining import joined
@@ -99,7 +99,9 @@ class Running:
         count = rows["_time"].shape[1]
         times = np.where(rows["_reached"], rows["_time"], -np.inf).max(0)
         problem, dynamics = self.handover.problem, self.stage.dynamics
-        about = {"dim": problem.inputs.dim, "noise": float(problem.noise)}
+        about: dict[str, Any] = {"dim": problem.inputs.dim, "noise": float(problem.noise)}
+        if isinstance(problem, Problem) and problem.penalty is not None:
+            about["penalty"] = dataclasses.asdict(problem.penalty)
         settings = {"dynamics": dynamics.name, **dynamics.facts(problem), **about, **loop.step.memo()}
         return to_dataset(
             rows, self.measured, seeds=np.asarray(self.seeds), clock=loop.stops[:count], time=times,

@@ -64,8 +64,10 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
     rows = list(routes.activations(run.oracle))
     for moment in moments:
         direction = routes.random_direction(moment.weights, generator)
-        rows += routes.tie(moment, direction)
         rows += routes.hessian_row(moment, direction)
+        rows += routes.penalty(moment, direction)
+        moment = routes.unpenalised(moment)
+        rows += routes.tie(moment, direction)
         plain, turn = routes.untie(moment, direction)
         rows += routes.by_loop(plain, turn)
         rows += routes.by_digits(plain, turn, digits)

@@ -18,6 +18,7 @@ from tutelage.oracle.correlated import CorrelatedOracle, whitened
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.geometry import angles, rows
 from tutelage.oracle.mixture import MixtureOracle
+from tutelage.oracle.penalised import PenalisedOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.oracle.tied import TiedOracle
 from tutelage.problem.activations import Activation
@@ -52,6 +53,40 @@ class Moment:
     gradient_norm: float | None
 
 
+def penalty(moment: Moment, direction: Weights) -> Iterator[Check]:
+    """The derivative of a penalised loss, and the gradient's norm, against the plain loss and a sum over weights."""
+    oracle = moment.oracle
+    if not isinstance(oracle, PenalisedOracle):
+        return
+    gradient, own = (_gradient(each, moment.weights) for each in (oracle, oracle.plain))
+    layers = _layers(moment.weights, oracle)
+    whole = [np.asarray(getattr(own, name)) + strength * values for name, strength, values in layers]
+    size = float(np.sqrt(sum(np.sum(part**2) for part in whole)))
+    found = sum(
+        float(np.vdot(part, getattr(direction, name))) for part, (name, _, _) in zip(whole, layers, strict=True)
+    )
+    terms = along(*(jax.tree.map(jnp.abs, each) for each in (own, direction)))
+    tolerance = RELATIVE * abs(found) + OF_TERMS * terms
+    route = "the loss without penalty"
+    yield check(f"derivative with penalty at {moment.name}", route, along(gradient, direction), found, tolerance)
+    if moment.gradient_norm is not None:
+        norms = float(np.linalg.norm(_vector(own)))
+        tolerance = RELATIVE * size + OF_TERMS * norms
+        yield check(f"gradient norm with penalty at {moment.name}", route, moment.gradient_norm, size, tolerance)
+
+
+def _layers(weights: Weights, oracle: PenalisedOracle) -> list[tuple[str, float, Numbers]]:
+    """Name, strength of the penalty, and weights of each layer."""
+    names = ("first", "second")
+    return [(name, float(getattr(oracle.strengths, name)), np.asarray(getattr(weights, name))) for name in names]
+
+
+def unpenalised(moment: Moment) -> Moment:
+    """The same moment without the penalty; its loss never had it."""
+    oracle = moment.oracle.unpenalised
+    return moment if oracle is moment.oracle else replace(moment, oracle=oracle, gradient_norm=None)
+
+
 def tie(moment: Moment, direction: Weights) -> Iterator[Check]:
     """The derivative of a tied network's loss, against that of the plain network which computes the same; so for one
     whose inputs have a covariance."""
@@ -80,6 +115,7 @@ def _inside(oracle: TiedOracle | CorrelatedOracle) -> Callable[[Weights], Weight
 
 def activations(oracle: AbstractOracle) -> Iterator[Check]:
     """The values of the activations against their definitions, at points of both signs."""
+    oracle = oracle.unpenalised
     while isinstance(oracle, (TiedOracle, CorrelatedOracle)):
         oracle = oracle.plain
     points = np.array([-2.5, -0.3, 0.7, 1.9])
@@ -272,6 +308,7 @@ def hessian_row(moment: Moment, direction: Weights) -> Iterator[Check]:
 
 def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> float:
     """1e-5 of the weights; on data with a kinked activation, half of the way to the nearest kink if that is less."""
+    oracle = oracle.unpenalised
     if isinstance(oracle, TiedOracle):
         oracle = oracle.plain
     if not isinstance(oracle, EmpiricalOracle) or 0.0 not in oracle.student.kinks:
@@ -282,6 +319,12 @@ def _safe_step(oracle: AbstractOracle, weights: Weights, direction: Weights) -> 
 
 def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, digits: int) -> tuple[str, float, float]:
     """The route, the derivative of the loss along a direction, and the size of its terms."""
+    if isinstance(oracle, PenalisedOracle):
+        route, slope, terms = derivative(oracle.plain, weights, direction, digits)
+        layers = _layers(weights, oracle)
+        pulls = [strength * values * np.asarray(getattr(direction, name)) for name, strength, values in layers]
+        added = (sum(float(np.sum(each)) for each in some) for some in (pulls, map(np.abs, pulls)))
+        return route, slope + next(added), terms + next(added)
     if isinstance(oracle, (TiedOracle, CorrelatedOracle)):
         plain, turn = jax.jvp(_inside(oracle), (weights,), (direction,))
         return derivative(oracle.plain, plain, turn, digits)

@@ -18,6 +18,7 @@ from tutelage.analysis.landscape.local import BOTH, Chart, bend, chart, look, sl
 from tutelage.analysis.landscape.stationary import batch_of_one, member, solve
 from tutelage.analysis.landscape.valleys import Descent, Search
 from tutelage.oracle.base import AbstractOracle
+from tutelage.oracle.penalised import PenalisedOracle
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.networks import Weights
 from tutelage.problem.trees import flatten
@@ -74,7 +75,7 @@ class Spectrum:
 
 
 def spectrum(
-    oracle: PopulationOracle,
+    oracle: PopulationOracle | PenalisedOracle,
     weights: Weights,
     *,
     dim: int | None = None,
@@ -96,12 +97,14 @@ def spectrum(
 
     ```
     """
-    instance("spectrum: oracle", oracle, PopulationOracle, "a tt.PopulationOracle")
+    plain = oracle.plain if isinstance(oracle, PenalisedOracle) else oracle
+    plain = instance("spectrum: oracle", plain, PopulationOracle, "a tt.PopulationOracle, or one with a penalty,")
     columns = weights.first.shape[1]
     outside = 0 if dim is None else whole("spectrum: dim", dim, least=columns) - columns
     if outside:  # one direction stands for all of them
-        weights, target = (Weights(jnp.pad(w.first, ((0, 0), (0, 1))), w.second) for w in (weights, oracle.target))
-        oracle = PopulationOracle(student=oracle.student, teacher=oracle.teacher, target=target)
+        weights, target = (Weights(jnp.pad(w.first, ((0, 0), (0, 1))), w.second) for w in (weights, plain.target))
+        wide = PopulationOracle(student=plain.student, teacher=plain.teacher, target=target)
+        oracle = PenalisedOracle(wide, oracle.strengths) if isinstance(oracle, PenalisedOracle) else wide
     here = chart(oracle, weights, trains)
     matrix = np.asarray(bend(here))
     column = jnp.broadcast_to(jnp.arange(weights.first.shape[1], dtype=float), weights.first.shape)
