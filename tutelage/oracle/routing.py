@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import multivariate_normal, norm
+from scipy.special import ndtr
 
 from tutelage._errors import BadInput
 from tutelage._types import Numbers
@@ -49,7 +49,7 @@ def passing(theta: ArrayLike, inputs: Clusters, level: float = 0.0) -> Numbers:
     scale = np.linalg.norm(rows, axis=1)
     centred = _centres(rows, inputs) - level
     sure = np.where(centred >= 0, 1.0, 0.0)  # a router of zeros: every sample has score 0
-    return np.where(scale > 0, norm.cdf(centred / np.where(scale > 0, scale, 1.0)), sure)
+    return np.where(scale > 0, ndtr(centred / np.where(scale > 0, scale, 1.0)), sure)
 
 
 class Shares(NamedTuple):
@@ -127,6 +127,8 @@ def _centres(rows: Numbers, inputs: Clusters) -> Numbers:
 
 def _orthant(mean: Numbers, gram: Numbers, m: int) -> float:
     """All differences `h_m - h_m'` are positive: a Gaussian of one dimension less, flipped for the cdf at zero."""
+    from scipy.stats import multivariate_normal  # takes as long to load as JAX, and few ask for it
+
     turn = np.delete(np.eye(len(mean)), m, axis=0) - np.eye(len(mean))[m]
     law = multivariate_normal(turn @ mean, turn @ gram @ turn.T, allow_singular=True, seed=0)
     return float(law.cdf(np.zeros(len(mean) - 1)))

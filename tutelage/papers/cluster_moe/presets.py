@@ -17,9 +17,11 @@ STATED: dict[str, Any] = {
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # In few dimensions neurons find their tasks soon. Without the vanilla network, which compiles all of it again.
+    # In few dimensions neurons find their tasks soon. All phases have experts of one size, and there is no vanilla
+    # network: those of another size compile all of it again.
     "short": {
         "dim": 8,
+        "explore_width": 24,
         "explore_step": 3e-3,
         "explore_samples": 60_000,
         "router_samples": 20_000,

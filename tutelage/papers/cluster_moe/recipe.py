@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tutelage import BadInput
 from tutelage.dynamics import Record
-from tutelage.papers.cluster_moe import expected, plan, result
+from tutelage.papers.cluster_moe import plan, result
 from tutelage.papers.cluster_moe.presets import unstated
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.study import Move, Recipe
@@ -21,6 +21,8 @@ def phases_of(settings: ClusterMoeSettings, dynamics: str, record: Record) -> Mo
     """Exploration, router, experts and second layer, and the vanilla network beside them; or all in expectation."""
     records = record.at if isinstance(record.at, int) else RECORDS
     if dynamics == "flow":
+        from tutelage.papers.cluster_moe import expected  # a solver that SGD does without
+
         return expected.plan(settings, records)
     if settings.dim > LARGEST:
         raise BadInput(
@@ -37,6 +39,8 @@ def complete(run: Run, settings: ClusterMoeSettings) -> Run:
         data = result.dataset(run, settings)
         facts = result.numbers(data)
     else:
+        from tutelage.papers.cluster_moe import expected
+
         data = expected.dataset(run, settings)
         facts = expected.numbers(data)
     kept = ("paper", "paper_settings", "phases", "asked", "settings_hash")
