@@ -203,8 +203,9 @@ class Loop(Kept):
         noted = None
         while len(going := np.flatnonzero((self.reasons == StopReason.RUNNING) & (self.state.made < len(stops)))):
             self._take(*self.step.between(self._ahead(stops)))
+            forms = np.asarray(self.state.form)
             noted = self._pass(going, stops, noted)
-            self._note_events()
+            self._note_events(forms)
         assert noted is not None
         return noted
 
@@ -335,17 +336,21 @@ class Loop(Kept):
         """What was recorded, with leading axes (seed, record)."""
         return {name: np.concatenate([row[name] for row in self.rows], axis=1) for name in self.rows[0]}
 
-    def _note_events(self) -> None:
+    def _note_events(self, forms: NDArray[np.integer]) -> None:
+        """Find the times of events that have come, with the forms that made the steps in which they did."""
         new = np.asarray(self.state.fired) & np.isnan(self.event_times)
-        if not new.any():
+        moments: Host | None = None
+        for form, oracle in enumerate(self.forms):
+            lanes = self._cut(np.flatnonzero(new.any(1) & (forms == form)))
+            found = self._in_lanes(
+                lanes,
+                lambda oracle, start, state: locate(self.step, self.fixed, oracle, start, state),
+                oracle, self.start, self.state,
+            )  # fmt: skip
+            for seeds, part in zip(lanes, found, strict=True):
+                moments = _put(moments or _room(part, self.seeds), seeds, part)
+        if moments is None:
             return
-        seeds = np.arange(self.seeds)
-        done = self._in_lanes(
-            self._cut(seeds),
-            lambda oracle, start, state: locate(self.step, self.fixed, oracle, start, state),
-            self.oracle, self.start, self.state,
-        )  # fmt: skip
-        moments = jax.tree.map(lambda *parts: np.concatenate(parts), *done)
         self.event_times = np.where(new, moments.time, self.event_times)
         self._rewind(new & np.asarray([event.stop for event in self.events]), moments)
 
