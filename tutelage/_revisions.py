@@ -11,7 +11,7 @@ REVISIONS = {
     "loop": 1,
     "descent": 1,
     "heavy_ball": 1,
-    "flow": 2,
+    "flow": 3,
     "sgd": 2,
     "spherical": 1,
     "router": 2,

@@ -70,7 +70,7 @@ def cost(call, monkeypatch) -> Cost:
     monkeypatch.setattr(driver, "advance", lambda *given: seen.append(given) or right(*given))
     call()
     monkeypatch.setattr(driver, "advance", right)
-    program = right.lower(*seen[0]).compile().compiled
+    program = right.lower(*seen[0]).compile()
     counted = program.cost_analysis()
     return Cost(counted["flops"], counted["transcendentals"], instructions(program.as_text()), len(seen))
 

@@ -7,7 +7,6 @@ at the records is a program of its own (`note`), which knows nothing of the step
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt64
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from tutelage._errors import StopReason
 from tutelage.dynamics.base import AbstractStep, Moment, Taken
 from tutelage.dynamics.batch import each_seed
+from tutelage.dynamics.compiled import compiled
 from tutelage.dynamics.events import Crossings, End, Event, cross
 from tutelage.dynamics.own import numbers_of
 from tutelage.dynamics.snapshot import Snapshot
@@ -212,11 +212,11 @@ def _judged(limits: Limits, view: Snapshot) -> tuple[Bool[Array, ""], Bool[Array
     return lost, done, strained
 
 
-_soon = eqx.filter_jit(compiler_options={"xla_cpu_use_fusion_emitters": False})  # type: ignore[call-overload]
+_soon = compiled(xla_cpu_use_fusion_emitters=False)
 """For programs that run now and then: they compile in two thirds of the time, and take a tenth longer."""
 
 
-_often = eqx.filter_jit(compiler_options={"xla_cpu_prefer_vector_width": 512})  # type: ignore[call-overload]
+_often = compiled(xla_cpu_prefer_vector_width=512)
 """For the program that takes the steps: where there are long vectors, the arithmetic of pairs takes two thirds."""
 
 

@@ -1,5 +1,6 @@
 """The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
 
+import copy
 from functools import partial
 from typing import Literal
 
@@ -118,7 +119,9 @@ class PopulationOracle(AbstractOracle):
         return self._in("plain"), self._in("grouped"), self._in("settled")
 
     def _in(self, form: Form) -> "PopulationOracle":
-        return PopulationOracle(student=self.student, teacher=self.teacher, target=self.target, form=form)
+        other = copy.copy(self)  # a new one would be checked again, in every run
+        object.__setattr__(other, "form", form)
+        return other
 
     def strained(
         self, weights: Weights, *, loss: Float[Array, ""] | None = None, gradient: Weights | None = None

@@ -30,7 +30,7 @@ def ours(units: int, count: int, compared: int) -> Numbers:
         _problem(units),
         [
             tt.Stage("choose", tt.Descent(STEP, CHOSEN)),
-            tt.Stage("settle", tt.HeavyBall(2 * STEP, MOST, momentum=0.95)),
+            tt.Stage("settle", tt.HeavyBall(2 * STEP, MOST, momentum=0.9)),
         ],
         seeds=count,
         record=tt.Record(60, observables=("gradient_norm", "overlap")),

@@ -61,8 +61,12 @@ def kernel(s: str | Activation, t: str | Activation, terms: int = 128) -> Abstra
 
     ```
     """
-    terms = whole("kernel: terms", terms, least=1, most=MOST_TERMS)
-    parts = tuple(_pair(u, v, terms) for u in activation(s).atoms for v in activation(t).atoms)
+    return _of(activation(s), activation(t), whole("kernel: terms", terms, least=1, most=MOST_TERMS))
+
+
+@functools.lru_cache(maxsize=256)  # asked for several times in every run
+def _of(s: Activation, t: Activation, terms: int) -> AbstractKernel:
+    parts = tuple(_pair(u, v, terms) for u in s.atoms for v in t.atoms)
     return parts[0] if len(parts) == 1 else SumKernel(parts)
 
 
