@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 from tutelage._errors import BadInput
@@ -23,13 +24,19 @@ def memory() -> int:
     bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else []
     if sys.platform != "win32":
         bounds.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    bounds = [bound for bound in (*bounds, *_of_container()) if bound > 0]
+    return min(bounds) if bounds else 2**40
+
+
+@cache  # a run asks several times
+def _of_container() -> tuple[int, ...]:
+    bounds = []
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             bounds.append(int(Path(file).read_text()))
         except (OSError, ValueError):
             continue  # there is none, or it says "max"
-    bounds = [bound for bound in bounds if bound > 0]
-    return min(bounds) if bounds else 2**40
+    return tuple(bounds)
 
 
 def fits(what: str, size: float, remedy: str) -> None:

@@ -8,11 +8,11 @@ name of a stored run, so that what an older revision computed is shown as such a
 SCHEMA = 3
 """Of what a store keeps: raised when its files, or the description that names a run, are made otherwise."""
 REVISIONS = {
-    "loop": 1,
+    "loop": 2,
     "descent": 1,
     "heavy_ball": 1,
     "optimised": 1,
-    "flow": 2,
+    "flow": 3,
     "sgd": 2,
     "spherical": 1,
     "router": 2,

@@ -1,12 +1,13 @@
 """The explicit solver of flows: its steps are diffrax's, its records lie inside them, and decays are followed."""
 
 import diffrax
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tutelage as tt
-from tutelage.dynamics.tsit5 import Tsit5
+from tutelage.dynamics.tsit5 import Tsit5, stiffness
 
 RATES = jnp.array([0.5, 2.0, 7.0])
 
@@ -23,7 +24,7 @@ def test_a_step_is_that_of_diffrax():
     found = ours.step(term, 0.0, 0.2, y, None, ours.init(term, 0.0, 0.2, y, None), jnp.array(False))
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-14)
     np.testing.assert_allclose(found[1], expected[1], atol=1e-16)
-    np.testing.assert_allclose(found[3].velocity, field(0.2, found[0], None), rtol=1e-14)
+    np.testing.assert_allclose(found[3], field(0.2, found[0], None), rtol=1e-14)
     inside = known.interpolation_cls(t0=0.0, t1=0.2, **expected[2]).evaluate(0.13)
     np.testing.assert_allclose(Tsit5.inside((0.0, 0.2, y, found[2]["k"]), jnp.array(0.13)), inside, rtol=1e-14)
 
@@ -31,10 +32,11 @@ def test_a_step_is_that_of_diffrax():
 def test_the_rate_is_that_of_the_fastest_direction_where_it_limits_the_step():
     term, y = diffrax.ODETerm(lambda t, y, args: -RATES * y), jnp.array([1e-3, 1e-3, 1.0])
     solver = Tsit5()
-    memory = solver.init(term, 0.0, 0.4, y, None)
+    velocity = solver.init(term, 0.0, 0.4, y, None)
     for _ in range(3):
-        y, _, _, memory, _ = solver.step(term, 0.0, 0.4, y, None, memory, jnp.array(False))
-    assert float(memory.rate) == pytest.approx(7.0, rel=0.01)
+        y, _, dense, velocity, _ = solver.step(term, 0.0, 0.4, y, None, velocity, jnp.array(False))
+    assert float(stiffness(0.4, dense["k"])) == pytest.approx(7.0, rel=0.01)
+    assert stiffness(np.zeros(2), np.zeros((2, 7, 3))).tolist() == [0.0, 0.0]
 
 
 def learner():
@@ -81,3 +83,19 @@ def test_a_flow_that_becomes_stiff_is_given_to_the_stiff_solver(monkeypatch):
     assert '"solver": "stiff"' in run.dataset.attrs["settings"]
     known = tt.flow(learner(), until=2000.0, solver="explicit", record=17, rtol=1e-10)
     np.testing.assert_allclose(run.dataset.loss, known.dataset.loss, rtol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-10, 1e-9, 1e-5, 1.0, np.inf])
+def test_steps_are_judged_as_by_diffrax_where_motion_is_no_bound(size):
+    prepared = tt.Flow(until=10.0).prepare(learner(), [0])
+    step, weights = prepared.step, jax.tree.map(lambda leaf: leaf[0], prepared.start)
+    moment = step.begin(prepared.oracle, weights)._replace(clock=jnp.array(1e12))
+    y = step._vector(weights)
+    draws = np.random.default_rng(0).standard_normal((2, len(y)))
+    new, error = y + 0.01 * draws[0], jnp.asarray(size * draws[1])
+    keep, width = step._judged(moment, y, new, error, moment.clock + 0.5)
+    known = diffrax.PIDController(rtol=step.rtol, atol=moment.carry.atol)
+    memory = (jnp.array(1.0), jnp.array(1.0), jnp.array(False))
+    kept, begin, end, *_ = known.adapt_step_size(0.0, 0.5, y, new, None, error, 5.0, memory)
+    assert bool(keep) == bool(kept)
+    np.testing.assert_allclose(width, end - begin, rtol=1e-7)

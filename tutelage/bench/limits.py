@@ -11,6 +11,9 @@ import numpy as np
 
 from tutelage.dynamics.random import key_of, normals
 from tutelage.oracle.geometry import from_chords
+from tutelage.oracle.population import population_oracle
+from tutelage.problem.problem import Problem
+from tutelage.problem.trees import chosen_parts
 
 ROUNDS = 5
 
@@ -57,6 +60,22 @@ def pair() -> float:
         return jax.lax.fori_loop(0, turns, body, cosines)
 
     return best(lambda: jax.block_until_ready(loop())) / (count * turns)
+
+
+def gradient(problem: Problem) -> float:
+    """Seconds for one gradient of a problem by its plain form, inside a compiled loop that does nothing else."""
+    turns, start = 2000, problem.begin(0)
+    oracle = population_oracle(problem, start.teacher).forms()[0]
+
+    @jax.jit
+    def loop(weights: Any) -> Any:
+        def body(_: Any, weights: Any) -> Any:
+            slope = oracle.gradient(weights)
+            return chosen_parts(("first",), jax.tree.map(lambda w, g: w - 1e-9 * g, weights, slope), weights)
+
+        return jax.lax.fori_loop(0, turns, body, weights)
+
+    return best(lambda: jax.block_until_ready(loop(start.student))) / turns
 
 
 def products(samples: int, dim: int, width: int) -> float:

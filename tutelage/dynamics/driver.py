@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.base import Ahead, DrivenStep, Moment, Prepared
 from tutelage.dynamics.batch import one_factorisation
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
+from tutelage.dynamics.compiled import number
 from tutelage.dynamics.loop import (
     PAUSE,
     Fixed,
@@ -84,6 +86,15 @@ def _put(whole: Host, seeds: NDArray[np.intp], part: Host, where: NDArray[np.boo
     return jax.tree.map(put, whole, part)
 
 
+def _filled(leaf: NDArray[Any], count: int) -> NDArray[Any]:
+    """With zeros up to so many records."""
+    if leaf.shape[1] == count:
+        return leaf
+    whole = np.zeros((len(leaf), count, *leaf.shape[2:]), leaf.dtype)
+    whole[:, : leaf.shape[1]] = leaf
+    return whole
+
+
 def _between(first: NDArray[Any], last: NDArray[Any], count: int) -> NDArray[np.bool_]:
     """Which records of a chunk were made from one count to the other."""
     index = np.arange(count)[None]
@@ -122,7 +133,7 @@ class Loop(Kept):
             raise BadInput("This dynamics watches no events or crossings; leave them out, and look at the records.")
         watched = (self.events, self.crossings)
         self.observables = observables
-        self.fixed = Fixed(watched, limits, jax.device_put(self.stops[-1]), prepared.batched, prepared.teacher)
+        self.fixed = Fixed(watched, limits, number(self.stops[-1]), prepared.batched, prepared.teacher)
         self.position = 0
         self.rows: list[dict[str, NDArray[Any]]] = []
         self.slow = True  # until the first chunk has shown otherwise
@@ -137,7 +148,7 @@ class Loop(Kept):
         self.state: Host = jax.tree.map(lambda *parts: np.concatenate(parts), *begun)
         self.event_times = np.where(np.asarray(self.state.fired), 0.0, np.nan)
 
-    @property
+    @cached_property
     def chunk(self) -> int:
         """How many recording times a chunk has at most; all chunks are padded to that."""
         if isinstance(self.step, DrivenStep):
@@ -212,8 +223,9 @@ class Loop(Kept):
     def _pass(self, going: NDArray[np.intp], stops: NDArray[np.float64], noted: Host | None) -> Host:
         """These seeds as far as their forms of the oracle serve them."""
         before = self.state
-        self.state = jax.tree.map(np.array, before)
-        due = jax.device_put((np.pad(stops, (0, self.chunk - len(stops))), len(stops)))
+        if self.lane < self.seeds or len(going) < self.seeds:  # written to, lane by lane
+            self.state = jax.tree.map(np.array, before)
+        due: tuple[Any, Any] = _filled(stops[None], self.chunk)[0], number(len(stops))
         for form, oracle in enumerate(self.forms):
             lanes = self._cut(going[before.form[going] == form])
             done = self._in_lanes(
@@ -261,7 +273,7 @@ class Loop(Kept):
         """The records of some seeds measured by this form of the oracle."""
         row: dict[str, NDArray[Any]] = {}
         lanes, weights = self._cut(seeds), self._padded(noted.weights)
-        count = jax.device_put(noted.reached.shape[1])
+        count = number(noted.reached.shape[1])
         call = lambda oracle, start, weights: note(self.observables, self.fixed, oracle, start, weights, count)  # noqa: E731
         for lane, part in zip(lanes, self._in_lanes(lanes, call, oracle, self.start, weights), strict=True):
             part = {name: value[:, : noted.reached.shape[1]] for name, value in part.items()}
@@ -270,12 +282,7 @@ class Loop(Kept):
 
     def _padded(self, weights: Any) -> Any:
         """Weights of as many records as a chunk has."""
-
-        def pad(leaf: NDArray[Any]) -> NDArray[Any]:
-            more = self.chunk - leaf.shape[1]
-            return np.pad(leaf, ((0, 0), (0, more), *((0, 0) for _ in leaf.shape[2:]))) if more else leaf
-
-        return jax.tree.map(pad, weights)
+        return jax.tree.map(lambda leaf: _filled(leaf, self.chunk), weights)
 
     def _cut(self, seeds: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         return [seeds[i : i + self.lane] for i in range(0, len(seeds), self.lane)]
@@ -288,9 +295,9 @@ class Loop(Kept):
         def one(seeds: NDArray[np.intp]) -> Host:
             filled = np.concatenate([seeds, np.repeat(seeds[:1], self.lane - len(seeds))])
             everyone = len(seeds) == self.lane == self.seeds  # nothing is copied then: data may be large
-            take = lambda leaf: leaf if everyone else np.asarray(leaf)[filled]  # noqa: E731
-            own = jax.tree.map(take, oracle) if self.batched else oracle
-            done = call(own, *jax.tree.map(take, per_seed))
+            take = lambda leaf: np.asarray(leaf)[filled]  # noqa: E731
+            own = jax.tree.map(take, oracle) if self.batched and not everyone else oracle
+            done = call(own, *(per_seed if everyone else jax.tree.map(take, per_seed)))
             return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(seeds)], done)
 
         if len(lanes) < 2 or self.step.factorises:

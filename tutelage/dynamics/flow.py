@@ -201,7 +201,8 @@ class FlowStep(AbstractStep):
         """The velocity."""
         if self.solver == "explicit":
             return scale * self._vector(oracle.gradient(self._placed(y, like)))
-        return _velocity(y, oracle, scale, like, self.trains)
+        velocity: Vector = _velocity(y, oracle, scale, like, self.trains)
+        return velocity
 
     def _tools(self, oracle: AbstractOracle, atol: Float[Array, ""], like: PyTree) -> tuple[Any, Any, Any]:
         tolerances: dict[str, Any] = {"rtol": self.rtol, "atol": atol}

@@ -31,7 +31,8 @@ class Tsit5:
         return _KNOWN.error_order(terms)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Vector, args: PyTree) -> Vector:
-        return self.func(terms, t0, y0, args)
+        velocity: Vector = self.func(terms, t0, y0, args)
+        return velocity
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Vector, args: PyTree, velocity: Vector, made_jump: Any
@@ -41,7 +42,8 @@ class Tsit5:
 
         def stage(number: Array | int, slopes: Float[Array, "stage parameters"]) -> Float[Array, "stage parameters"]:
             slope = self.func(terms, t0, y0 + width * (lower[number] @ slopes), args)
-            return jax.lax.dynamic_update_index_in_dim(slopes, slope, number, 0)
+            after: Array = jax.lax.dynamic_update_index_in_dim(slopes, slope, number, 0)
+            return after
 
         begin = jnp.zeros((STAGES, len(y0))).at[0].set(velocity)
         slopes = jax.lax.fori_loop(1, STAGES, stage, begin)
@@ -65,4 +67,5 @@ def stiffness(width: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
     moves = np.asarray(k)
     apart = np.linalg.norm((_LOWER[-1] - _LOWER[-2]) @ moves, axis=-1)
     change = np.linalg.norm(moves[..., -1, :] - moves[..., -2, :], axis=-1)
-    return np.divide(change, apart * width, out=np.zeros_like(change), where=apart > 0)
+    rate: NDArray[np.float64] = np.divide(change, apart * width, out=np.zeros_like(change), where=apart > 0)
+    return rate

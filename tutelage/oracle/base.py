@@ -56,6 +56,11 @@ class AbstractOracle(eqx.Module):
         del weights, loss, gradient
         return jnp.array(False)
 
+    def held(self, weights: PyTree, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether this form must be kept, whatever its gradient, where somebody looks at the loss at every step."""
+        del weights, loss
+        return jnp.array(False)
+
     def lost(self, weights: PyTree, loss: Float[Array, ""], gradient: PyTree) -> Bool[Array, ""]:
         """Whether a loss or gradient of this form has too few digits to be reported."""
         del weights, loss, gradient

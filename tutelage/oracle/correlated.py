@@ -60,6 +60,9 @@ class CorrelatedOracle(AbstractOracle):
         inside = None if gradient is None else self._inside(gradient)
         return self.plain.strained(whitened(weights, self.root), loss=loss, gradient=inside)
 
+    def held(self, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        return self.plain.held(whitened(weights, self.root), loss)
+
     def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
         return self.plain.lost(whitened(weights, self.root), loss, self._inside(gradient))
 

@@ -75,6 +75,9 @@ class PenalisedOracle(AbstractOracle):
         own = None if gradient is None else self._own(weights, gradient)
         return self.plain.strained(weights, loss=loss, gradient=own)
 
+    def held(self, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        return self.plain.held(weights, loss)
+
     def lost(self, weights: Weights, loss: Float[Array, ""], gradient: PyTree) -> Bool[Array, ""]:
         return self.plain.lost(weights, loss, self._own(weights, gradient))
 

@@ -1,5 +1,6 @@
 """The population loss of a two-layer student and its derivatives, exactly, from kernels of overlaps."""
 
+import copy
 from functools import partial
 from typing import Literal
 
@@ -123,7 +124,9 @@ class PopulationOracle(AbstractOracle):
         return self._in("plain"), self._in("grouped"), self._in("settled")
 
     def _in(self, form: Form) -> "PopulationOracle":
-        return PopulationOracle(student=self.student, teacher=self.teacher, target=self.target, form=form)
+        other = copy.copy(self)  # a new one would be checked again, in every run
+        object.__setattr__(other, "form", form)
+        return other
 
     def strained(
         self, weights: Weights, *, loss: Float[Array, ""] | None = None, gradient: Weights | None = None
@@ -141,6 +144,12 @@ class PopulationOracle(AbstractOracle):
         if self.form == "settled":
             return lost_loss | ~self._lost_gradient(unit, weights, gradient)
         return lost_loss | self._lost_gradient(unit, weights, gradient, 1 / REGAINED)
+
+    def held(self, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        unit = self._shared_kink()
+        if unit is None or self.form != "grouped":
+            return jnp.array(False)
+        return self._lost_loss(unit, weights, loss / REGAINED)
 
     def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
         unit = self._shared_kink()

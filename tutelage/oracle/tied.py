@@ -67,6 +67,9 @@ class TiedOracle(AbstractOracle):
     ) -> Bool[Array, ""]:
         return self.plain.strained(untied(weights), loss=loss, gradient=gradient)
 
+    def held(self, weights: Weights, loss: Float[Array, ""]) -> Bool[Array, ""]:
+        return self.plain.held(untied(weights), loss)
+
     def lost(self, weights: Weights, loss: Float[Array, ""], gradient: Weights) -> Bool[Array, ""]:
         return self.plain.lost(untied(weights), loss, gradient)
 

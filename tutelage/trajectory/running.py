@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 import xarray as xr
 
@@ -14,6 +13,7 @@ from tutelage._errors import BadInput
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage.dynamics.base import AbstractDynamics, Prepared
 from tutelage.dynamics.checkpoint import Arrays, Checkpoint, Kept
+from tutelage.dynamics.compiled import number
 from tutelage.dynamics.driver import Loop, Progress
 from tutelage.dynamics.loop import Limits
 from tutelage.dynamics.record import Observable, Record
@@ -69,9 +69,9 @@ class Running:
             stops=stops,
             observables=tuple((each.name, each.measure) for each in self.measured),
             limits=Limits(
-                jax.device_put(np.asarray(float(stop.loss))) if scored and stop.loss > 0 else None,
-                jax.device_put(np.asarray(float(still))) if scored else None,
-                jax.device_put(np.asarray(dynamics.most if stop.steps is None else stop.steps)),
+                number(float(stop.loss)) if scored and stop.loss > 0 else None,
+                number(float(still)) if scored else None,
+                number(dynamics.most if stop.steps is None else stop.steps),
             ),
             record=self.record,
         )

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import tutelage as tt
-from tutelage.bench.contest import Case, Contest, Entry
+from tutelage.bench.contest import Case, Contest, Entry, Limit
+from tutelage.bench.limits import gradient
 from tutelage.bench.process import tell
 from tutelage.bench.relu import OWN, PEER, TORCH, Numbers, problem, starts
 from tutelage.bench.timing import Plan, interleaved, spread
@@ -97,6 +98,15 @@ def _entries(task: Task) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
+def _limit(task: Task) -> Limit:
+    """A step has six gradients, each of which needs the one before."""
+    return Limit("gradients of the steps", lambda: 6 * _own_steps(task) * gradient(task.problem))
+
+
+def _own_steps(task: Task) -> int:
+    return int(followed(task).dataset["solver_steps"].item())
+
+
 def contests(quick: bool) -> Sequence[Contest]:
     sizes = QUICK if quick else FULL
     found = []
@@ -105,7 +115,7 @@ def contests(quick: bool) -> Sequence[Contest]:
         goals = {"diffrax Tsit5": goal}
         known = _entries(bare)
         entries = known["tutelage"], known["diffrax Tsit5"]
-        found.append(Contest(f"d={dim}, the end only", entries, 1e-5, AT, goals=goals))
+        found.append(Contest(f"d={dim}, the end only", entries, 1e-5, AT, goals=goals, limit=_limit(bare)))
         known = _entries(dense)
         if dim > 100:  # LSODA differences a Jacobian of as many columns as there are weights
             del known["SciPy LSODA"]
@@ -118,6 +128,7 @@ def contests(quick: bool) -> Sequence[Contest]:
                 goals=goals | {"torchdiffeq dopri5": 50.0},
                 first={"diffrax Tsit5": 0.0},
                 given=partial(_start, dense),
+                limit=_limit(dense),
                 headline=True,
             )
         )
@@ -138,8 +149,7 @@ def _steps(task: Task) -> dict[str, int]:
 
     first, teacher = _start(task)
     solved = by_diffrax.solve(*map(jnp.asarray, (first, teacher, task.times)), task.rtol, "Tsit5")
-    ours = followed(task).dataset["solver_steps"].item()
-    return {"tutelage": int(ours), "diffrax Tsit5": int(solved.stats["num_steps"])}
+    return {"tutelage": _own_steps(task), "diffrax Tsit5": int(solved.stats["num_steps"])}
 
 
 def precision(quick: bool) -> Mapping[str, Any]:

@@ -66,8 +66,12 @@ def kernel(s: Spec, t: Spec, terms: int = 128, kinks: Sequence[float] = ()) -> A
 
     ```
     """
-    terms = whole("kernel: terms", terms, least=1, most=MOST_TERMS)
-    parts = tuple(_pair(u, v, terms) for u in activation(s, kinks).atoms for v in activation(t, kinks).atoms)
+    return _of(activation(s, kinks), activation(t, kinks), whole("kernel: terms", terms, least=1, most=MOST_TERMS))
+
+
+@functools.lru_cache(maxsize=256)  # asked for several times in every run
+def _of(s: Activation, t: Activation, terms: int) -> AbstractKernel:
+    parts = tuple(_pair(u, v, terms) for u in s.atoms for v in t.atoms)
     return parts[0] if len(parts) == 1 else SumKernel(parts)
 
 

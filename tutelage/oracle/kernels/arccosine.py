@@ -60,14 +60,14 @@ class ArcKernel(AbstractKernel):
     ) -> tuple[Float[Array, "p n"], Float[Array, "p r"]]:
         # An angle from the cosine is off by 1e-16 / sin; but it goes with its own sine, and the two errors leave
         # `sin` times that: a sum is right to rounding of its terms, at half the cost of chords.
-        x, c = rows(a), out @ s.T
-        # Rows that are not students' own stand still, and are looked at once and not at every step.
-        y = _together(x, rows(b[len(a) :])) if own else rows(b)
+        # Students and teachers go through the same instructions, so that equal rows cancel exactly.
+        y, c = rows(b), out @ s.T
+        x = Rows(y.norm[: len(a)], y.unit[: len(a)]) if own else rows(a)
         arc = rough_angles(x, y)
         along_b, turn = self._parts(arc)
         missing = (x.norm == 0)[:, None] & (y.norm != 0)[None, :] & (c != 0) & (self.kink != 0)
         along_a = _row_sums(jnp.where(missing, jnp.nan, c * turn), y.norm)
-        in_rows = (c * along_b * y.norm) @ y.unit + along_a[:, None] * x.unit
+        in_rows = (c * along_b) @ b + along_a[:, None] * x.unit
         return in_rows, x.norm[:, None] * (self._shape(arc) @ (y.norm[:, None] * s))
 
     def _gradient_parts(self, x: Rows, y: Rows) -> tuple[Float[Array, "p q"], Float[Array, "p q"]]:
@@ -120,10 +120,6 @@ class ArcKernel(AbstractKernel):
     def _undefined_sum(self, c: Float[Array, "p q"], x: Rows, y: Rows) -> Bool[Array, " p"]:
         """Where `sum_j c_ij dK/da_i` does not exist: coefficients that are exactly 0 do not count."""
         return (x.norm == 0) & (jnp.abs(c) @ y.norm > 0) & (self.kink != 0)
-
-
-def _together(x: Rows, y: Rows) -> Rows:
-    return Rows(*(jnp.concatenate(parts) for parts in zip(x, y, strict=True)))
 
 
 _AT_ONCE = 32
