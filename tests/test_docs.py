@@ -56,6 +56,7 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
     "page",
     [
         "getting-started.md",
+        "dynamics.md",
         "runs.md",
         "sweeps.md",
         "extending.md",

@@ -9,6 +9,8 @@ from typing import Any
 
 _HOMES = {
     "plot": ("tutelage.present.notebook", "plot"),
+    "table": ("tutelage.present.export", "table"),
+    "detect": ("tutelage.analysis.phases", "detect"),
     "html": ("tutelage.present.notebook", "html"),
 }
 
