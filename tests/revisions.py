@@ -26,6 +26,11 @@ def two_layer():
     return tt.Problem(tt.Gaussian(50), teacher, student, noise=0.1)
 
 
+def on_sphere():
+    student = tt.TwoLayer("relu", first=tt.SphereRows(1.0), second="ones", width=1, trains=("first",))
+    return tt.Problem(tt.Gaussian(50), two_layer().teacher, student, noise=0.1)
+
+
 def mixture():
     teacher = tt.Mixture("sigmoid", degree=3, routers=np.eye(4)[:1], experts=np.eye(4)[1:2])
     return tt.Problem(tt.Gaussian(100), teacher, tt.Mixture("sigmoid", degree=3, start=tt.MixtureRows("iid"), width=2))
@@ -67,6 +72,7 @@ RUNS = {
     "spherical": lambda: tt.run(clustered(), tt.Spherical(samples=9000, step=1e-3)).overlap[0, -1, 0, 0],
     "neuron_flow": lambda: tt.run(clustered(), tt.NeuronFlow(until=100.0), record=4).last("overlap")[0, 0],
     "neuron_sgd": lambda: tt.run(clustered(), tt.NeuronSgd(samples=200, step=1e-2), record=4).last("overlap")[0, 0],
+    "sphere": lambda: tt.run(on_sphere(), tt.Sphere(samples=200, step=1e-2)).last("overlap"),
     "router": lambda: np.asarray(routed().final.theta)[0, 0],
     **{name: partial(of_paper, name) for name in PAPERS},
 }

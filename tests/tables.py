@@ -4,6 +4,7 @@ A new member is tested by being here; one that is not fails the test of complete
 """
 
 import ast
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -290,6 +291,13 @@ def _optimised(**fixed: Any) -> Callable[..., tt.Run]:
 _NESTEROV = optax.sgd(0.05, momentum=0.5, nesterov=True)
 
 
+def _sphere(problem: tt.Problem, seeds: Sequence[int], *, step: float = 2e-3, time: float = 0.25, **changes: Any):
+    """The same problem, with students on the sphere."""
+    student = tt.TwoLayer("erf", first=tt.SphereRows(1.0), width=problem.student.width, trains=("first",))
+    moves = tt.Sphere(round(time / 2e-3), step, "squared")
+    return tt.run(dataclasses.replace(problem, student=student), moves, seeds=list(seeds), **ASKED | changes)
+
+
 @functools.cache
 def _optimiser(step: float) -> optax.GradientTransformation:
     return optax.sgd(step)
@@ -317,6 +325,7 @@ DYNAMICS = {
     "flow, explicit": Moves(tt.Flow, _flow("explicit"), _TIMED, alone=1e-7),
     "flow, stabilised": Moves(tt.Flow, _flow("stabilised"), _TIMED, alone=1e-7),
     "flow, stiff": Moves(tt.Flow, _flow("stiff"), _TIMED, alone=1e-7),
+    "sphere": Moves(tt.Sphere, _sphere, ({"step": 1e-3}, {"time": 0.2}), alone=1e-11),
     "sgd": Moves(tt.Sgd, _sgd(), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
     "sgd, direct": Moves(tt.Sgd, _sgd(law="direct"), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
     "sgd, single precision": Moves(tt.Sgd, _sgd(dtype="float32"), ({"step": 1e-3},), alone=1e-4, count=64),

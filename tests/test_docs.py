@@ -77,6 +77,8 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
     [
         "getting-started.md",
         "problems.md",
+        "dynamics.md",
+        "studies.md",
         "runs.md",
         "sweeps.md",
         "extending.md",

@@ -122,6 +122,9 @@ CHANGES = {
     "Optimised": (lambda **c: tt.Optimised(**{"optimiser": optax.sgd(0.1), "steps": 10} | c), {
         "optimiser": optax.sgd(0.2), "steps": 11, "space": "full", "data": 7, "rates": {"first": 2.0},
     }),
+    "Sphere": (lambda **c: tt.Sphere(**{"samples": 10, "step": 0.1} | c), {
+        "samples": 11, "step": 0.2, "loss": "squared",
+    }),
     "a step of an optimiser": (lambda **c: optax.sgd(**{"learning_rate": 0.1} | c), {
         "learning_rate": 0.2, "momentum": 0.9,
     }),

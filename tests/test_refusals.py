@@ -214,7 +214,7 @@ REFUSED = {
     "Threshold(None)": (lambda: tt.Threshold(None), "level is None"),
     # Descent, and what every verb takes.
     "138 step='a'": (lambda: descend(step="a"), "step is 'a', but a finite number above 0 was expected"),
-    "139 step=None": (lambda: descend(step=None), "step is None"),
+    "139 step=None": (lambda: descend(step=None), "neither a step nor an optimiser"),
     "143 step=[0.1]": (lambda: descend(step=[0.1]), "step is [0.1]"),
     "step=0": (lambda: descend(step=0), ABOVE),
     "step=nan": (lambda: descend(step=NAN), ABOVE),
@@ -322,6 +322,16 @@ REFUSED = {
     "full without need": (lambda: descend(space="full"), "plain descent is the same"),
     "axes": (lambda: tt.descend(problem(), steps=5, optimiser=optax.adam(0.1)), 'use space="full"'),
     "line search": (lambda: tt.descend(problem(), steps=5, optimiser=optax.lbfgs(), space="full"), "line search"),
+    "sphere of both layers": (lambda: tt.spherical(problem(), samples=5, step=0.1), "only incoming weights move"),
+    "sphere of long rows": (
+        lambda: tt.spherical(problem(student=learning(trains=("first",))), samples=5, step=0.1), "rows of length 1"
+    ),
+    "sphere in batches": (lambda: tt.spherical(problem(), samples=5, step=0.1, batch=4), "are for clustered inputs"),
+    "sphere of a tied one": (
+        lambda: tt.spherical(problem(student=learning(tied=True)), samples=5, step=0.1), "mixture or tied"
+    ),
+    "sphere's loss": (lambda: tt.Sphere(5, 0.1, "square"), "loss"),
+    "sphere's samples": (lambda: tt.Sphere(0, 0.1), "samples is 0"),
     "penalty=0.1": (lambda: problem(penalty=0.1), "Problem: penalty is 0.1, but a tt.Penalty"),
     "penalty below 0": (lambda: tt.Penalty(first=-1.0), "Penalty: first is -1.0"),
     "penalty of nan": (lambda: tt.Penalty(second=NAN), "Penalty: second is nan"),
@@ -508,6 +518,7 @@ ACCEPTED = {
     "heavy ball": lambda n: tt.HeavyBall(n(1), n(5), n(0)),
     "penalty": lambda n: tt.Penalty(n(1), n(2)),
     "optimised": lambda n: tt.Optimised(optax.sgd(0.1), n(5)).steps,
+    "sphere": lambda n: tt.Sphere(n(5), n(1)),
     "sgd": lambda n: tt.Sgd(n(5), n(2), n(1)),
     "flow": lambda n: tt.Flow(n(5), rtol=n(1)),
     "spherical": lambda n: tt.Spherical(n(5), n(1), batch=n(2), phase=n(1)),

@@ -29,6 +29,7 @@ from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop
 from .dynamics.router import RouterSteps as RouterSteps
 from .dynamics.router import route as route
+from .dynamics.sphere import Sphere as Sphere
 from .dynamics.spherical import Spherical as Spherical
 from .oracle.clustered import ClusterOracle as ClusterOracle
 from .oracle.correlated import CorrelatedOracle as CorrelatedOracle

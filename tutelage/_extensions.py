@@ -10,6 +10,8 @@ from typing import Any
 _HOMES = {
     "plot": ("tutelage.present.notebook", "plot"),
     "run": ("tutelage.verbs", "run"),
+    "table": ("tutelage.present.export", "table"),
+    "detect": ("tutelage.analysis.phases", "detect"),
     "html": ("tutelage.present.notebook", "html"),
 }
 

@@ -15,6 +15,7 @@ REVISIONS = {
     "flow": 3,
     "sgd": 2,
     "spherical": 1,
+    "sphere": 1,
     "router": 2,
     "neuron_flow": 1,
     "neuron_sgd": 1,

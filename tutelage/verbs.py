@@ -316,7 +316,7 @@ def sgd(
 
 
 def spherical(
-    problem: "Clustered",
+    problem: "Clustered | Problem",
     experts: "Experts | None" = None,
     *,
     samples: int,
@@ -330,12 +330,14 @@ def spherical(
     phase: int = 1,
     seeds: Seeds = 1,
     record: "Record | When | None" = None,
+    stop: Stop | None = None,
     store: Store | str | Path | None = None,
     fresh: bool = False,
     checkpoint: Checkpoint | str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "Run":
-    """SGD on the sphere: `run` with a `Spherical`. `experts`: who learns, if the problem does not say.
+    """SGD on the sphere: of a `tt.Problem`, `run` with a `Sphere`, one sample at a time and exact in law at any dim;
+    of clustered inputs, `run` with a `Spherical`. `experts`: who learns, if the clustered problem does not say.
 
     ```python
     >>> import tutelage as tt
@@ -344,15 +346,32 @@ def spherical(
     >>> run = tt.spherical(tt.Clustered(antipodal(20, 3.0), tasks), tt.Experts(1, 4), samples=20_000, step=1e-3)
     >>> run.overlap.dims
     ('seed', 'time', 'expert', 'unit', 'row')
+    >>> teacher = tt.TwoLayer("he3", first=[[1.0]])
+    >>> student = tt.TwoLayer("he3", first=tt.SphereRows(1.0), second="ones", width=1, trains=("first",))
+    >>> run = tt.spherical(tt.Problem(tt.Gaussian(10**6), teacher, student), samples=1000, step=1e-8)
+    >>> run.overlap.dims
+    ('seed', 'time', 'student', 'teacher')
 
     ```
     """
+    from tutelage.dynamics.sphere import Sphere
     from tutelage.dynamics.spherical import Spherical
     from tutelage.problem.clusters import Clustered
 
-    instance("spherical: problem", problem, Clustered, "a tt.Clustered")
+    instance("spherical: problem", problem, (Clustered, Problem), "a tt.Problem or a tt.Clustered")
+    moves: AbstractDynamics
+    if isinstance(problem, Problem):
+        given = (experts, theta, router, weighted, batch, precision, phase)
+        if given != (None, None, None, False, 1, "float64", 1):
+            raise BadInput(
+                "spherical: experts, theta, router, weighted, batch, precision and phase are for clustered inputs; "
+                "leave them out for a tt.Problem, or use tt.sgd for batches."
+            )
+        moves = Sphere(samples, step, loss)
+    else:
+        problem = problem if experts is None else problem.taught_to(experts)
+        moves = Spherical(samples, step, theta, router, weighted, loss, batch, precision, phase)
     return run(
-        problem if experts is None else problem.taught_to(experts),
-        Spherical(samples, step, theta, router, weighted, loss, batch, precision, phase),
-        seeds=seeds, record=record, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
+        problem, moves, seeds=seeds, record=record, stop=stop, store=store, fresh=fresh, checkpoint=checkpoint,
+        progress=progress,
     )  # fmt: skip

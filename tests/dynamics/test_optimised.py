@@ -9,6 +9,7 @@ import pytest
 
 import tutelage as tt
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 DIM, TAUGHT = 5, np.array([1.0, 0.5, 0.0, -0.3, 0.0])
 START, OUT = np.array([0.3, -0.2, 0.1, 0.0, 0.4]), 0.7
 

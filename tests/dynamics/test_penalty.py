@@ -14,6 +14,7 @@ from tutelage.analysis.certificates import certify
 from tutelage.analysis.landscape import Kind, classify, spectrum
 from tutelage.oracle.penalised import PenalisedOracle
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 PENALTY = tt.Penalty(first=0.05, second=0.4)
 TEACHER = tt.TwoLayer("linear", first=[[1.0, 0.5]])
 START, OUT = np.array([0.3, -0.2]), 0.7

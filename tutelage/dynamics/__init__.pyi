@@ -31,6 +31,7 @@ from .router import RoutedExperts as RoutedExperts
 from .router import RouterSteps as RouterSteps
 from .router import route as route
 from .snapshot import Snapshot as Snapshot
+from .sphere import Sphere as Sphere
 from .spherical import ExpertWeights as ExpertWeights
 from .spherical import Learner as Learner
 from .spherical import Spherical as Spherical

@@ -1,7 +1,7 @@
 """A finished run, however it was come by: computed, in stages, or read from a store."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from tutelage.trajectory.findings import Certificate, Phase, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 FINAL, STAGES = "final", "stages"
 """Groups of a run's file: the last weights, and its stages."""
@@ -71,6 +72,25 @@ class Recorded:
     def save(self, path: str | Path) -> None:
         """Write one NetCDF file; `tutelage.load` reads its Dataset back."""
         door.save(self.dataset, path)
+
+    def to_netcdf(self, path: str | Path) -> None:
+        """Another name of `save`, that of xarray."""
+        self.save(path)
+
+    def to_dataframe(self) -> "DataFrame":
+        """A row for each seed and time; further axes are columns such as `overlap[student=0,teacher=1]`.
+
+        ```python
+        >>> import tutelage as tt
+        >>> run = tt.papers.both_layers(steps=50).descend(seeds=2, record=tt.Record(3, observables=("loss",)))
+        >>> frame = run.to_dataframe()
+        >>> len(frame) == run.loss.size, "loss" in frame
+        (True, True)
+
+        ```
+        """
+        frame: DataFrame = extension("table")(self.dataset)
+        return frame
 
 
 @dataclass(frozen=True)
@@ -184,6 +204,25 @@ class Run(Recorded):
             certificate=certificate or self.certificate,
             facts=self.facts if facts is None else facts,
         )
+
+    def with_phases(self, *detectors: Callable[[xr.Dataset], Iterable[Phase]]) -> "Run":
+        """The same run with its phases: plateaus of the loss and linear convergence, or what `detectors` find.
+
+        A detector is a function of the Dataset of one seed; `tutelage.analysis.milestones` makes one from conditions.
+
+        ```python
+        >>> import tutelage as tt
+        >>> problem = tt.Problem(
+        ...     inputs=tt.Gaussian(10**6),
+        ...     teacher=tt.TwoLayer("linear", first=[[1.0]]),
+        ...     student=tt.TwoLayer("linear", first=tt.GaussianRows(1e-6), width=1, trains=("first",)),
+        ... )
+        >>> [phase.name for phase in tt.flow(problem, until=20.0).with_phases().phases]
+        ['plateau', 'linear convergence']
+
+        ```
+        """
+        return self.with_findings(phases=extension("detect")(self.dataset, *([detectors] if detectors else [])))
 
     def plot(self, variable: str | None = None, *, title: str | None = None) -> "Figure":
         """An overview of the run or, with a name, one variable over time, as a matplotlib figure.
