@@ -28,7 +28,7 @@ def test_two_outputs_are_one_along_a_direction(name):
     np.testing.assert_allclose(two.loss, one.loss, rtol=slack)
     np.testing.assert_allclose(two.overlap, one.overlap, atol=slack)
     np.testing.assert_allclose(two.second, np.asarray(one.second) @ ALONG, atol=slack)
-    assert two.sizes["output"] == 2
+    assert two.second.sizes["output"] == 2
 
 
 def test_two_outputs_are_certified_and_noisy_labels_are_drawn_for_each():

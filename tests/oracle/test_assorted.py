@@ -14,6 +14,7 @@ from tutelage.oracle.orders import order_losses
 from tutelage.problem.assorted import layer_units
 from tutelage.problem.trees import flatten, unflatten
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 STUDENT, TEACHER = ["relu", "erf", "he3", "relu"], ["sign", "linear", "softplus"]
 RANDOM = np.random.default_rng(3)
 WEIGHTS = tt.Weights(*(jnp.asarray(RANDOM.standard_normal(shape)) / 2 for shape in ((4, 3), (4, 2))))

@@ -12,6 +12,7 @@ from tutelage.oracle.kernels import kernel
 from tutelage.problem import activations as act
 from tutelage.problem.atoms import ErfMixture
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 A = jnp.array([[0.3, -0.4, 0.2], [0.1, 0.5, -0.2]])
 B = jnp.array([[0.2, 0.3, 0.4], [-0.5, 0.1, 0.1]])
 C = jnp.array([[1.0, -0.7], [0.4, 2.0]])
