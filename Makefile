@@ -111,5 +111,5 @@ mutants: $(DEV)
 	$(BIN)/python benchmarks/mutants.py
 
 clean:
-	rm -rf $(VENV) $(REPORT) site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(REPORT) site build dist .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

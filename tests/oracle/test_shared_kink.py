@@ -424,3 +424,11 @@ def test_opposite_students_of_uneven_lengths():
     np.testing.assert_allclose(other, loss, rtol=1e-12)
     np.testing.assert_allclose(pull.first * factor, slope.first, atol=1e-12)
     np.testing.assert_allclose(pull.second / factor, slope.second, atol=1e-12)
+
+
+def test_many_directions_take_tables_of_pairs_and_no_more():
+    """Pairs x directions, of chords or of the pulls of residuals, would be 810,000 numbers for the students alone."""
+    students, teachers, directions = 90, 10, 100
+    blank = lambda units: tt.Weights(jnp.zeros((units, directions)), jnp.zeros((units, 1)))  # noqa: E731
+    program = grouped.lower(blank(students), blank(teachers)).compile()
+    assert program.memory_analysis().temp_size_in_bytes < 8 * 80 * students * (students + teachers)
