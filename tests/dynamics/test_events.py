@@ -169,3 +169,15 @@ def test_a_saved_run_goes_on_as_if_nothing_had_been(tmp_path):
     for left, right in zip(jax.tree.leaves(whole.state), jax.tree.leaves(again.state), strict=True):
         np.testing.assert_array_equal(left, right)
     assert isinstance(whole.state.moment.weights, Weights) and np.isfinite(whole.state.crossed[0]).any()
+
+
+def test_a_loss_that_is_watched_near_an_optimum_does_not_stop_the_run():
+    """The quick form had lost the loss and the careful one had not lost the gradient: each handed over to the other,
+    and the run stood still for ever."""
+    scale = 1e-3
+    teacher = tt.TwoLayer("relu", first=np.eye(1))
+    rows = tt.GaussianRows(scale * 1000**-0.5)
+    student = tt.TwoLayer("relu", first=rows, second=np.full((3, 1), scale), width=3)
+    problem = tt.Problem(tt.Gaussian(1000), teacher, student)
+    run = tt.flow(problem, until=60.0, solver="explicit", record=tt.Record(4, events=(tt.below(1e-2, "near"),)))
+    assert 10 < run.event_time.item() < 20 and run.last("loss").item() < 1e-8
