@@ -165,7 +165,7 @@ class SphereStep(AbstractStep):
         units, columns = first.shape
         outputs = second.shape[1]
         count = jnp.clip(jnp.ceil(limit - moment.clock), 0, BLOCK)
-        numbers = (moment.clock + jnp.arange(BLOCK)).astype(jnp.uint64)
+        numbers = moment.clock.astype(jnp.uint64) + jnp.arange(BLOCK, dtype=jnp.uint64)
         noisy = 0 if self.noise is None else outputs
         drawn = normal_rows(moment.carry, numbers, _PLANE, columns + noisy)
         z, errors = drawn[:, :columns], drawn[:, columns:]
@@ -173,7 +173,7 @@ class SphereStep(AbstractStep):
         taught = oracle.sides[1](oracle.target.first, oracle.target.first @ z.T).T @ oracle.target.second
         labels = taught if self.noise is None else taught + self.noise * errors
         # A sample beyond the last has no effect.
-        sizes = self.size * (jnp.arange(BLOCK) < count)
+        sizes = jnp.where(jnp.arange(float(BLOCK)) < count, self.size, 0.0)
         unit, teachers = oracle.sides[0], columns - min(units, columns - min(oracle.target.first.shape))
 
         def sample(first: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
