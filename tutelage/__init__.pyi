@@ -16,6 +16,7 @@ from .dynamics.heavy_ball import HeavyBall as HeavyBall
 from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
 from .dynamics.neurons import neurons_at as neurons_at
+from .dynamics.ode import Ode as Ode
 from .dynamics.online import Sgd as Sgd
 from .dynamics.record import Record as Record
 from .dynamics.record import Stop as Stop
@@ -61,6 +62,7 @@ from .trajectory.measures import Measure as Measure
 from .trajectory.observables import Observable as Observable
 from .trajectory.observables import loss_orders as loss_orders
 from .trajectory.result import Run as Run
+from .verbs import atlas as atlas
 from .verbs import descend as descend
 from .verbs import flow as flow
 from .verbs import go_on as go_on

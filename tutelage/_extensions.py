@@ -10,6 +10,7 @@ from typing import Any
 _HOMES = {
     "plot": ("tutelage.present.notebook", "plot"),
     "html": ("tutelage.present.notebook", "html"),
+    "draw": ("tutelage.present.figures", "draw"),
 }
 
 

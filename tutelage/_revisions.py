@@ -13,6 +13,7 @@ REVISIONS = {
     "heavy_ball": 1,
     "flow": 2,
     "sgd": 2,
+    "ode": 1,
     "spherical": 1,
     "router": 2,
     "neuron_flow": 1,

@@ -4,6 +4,9 @@ from . import lines as lines
 from . import readout as readout
 from .angles import angle_between as angle_between
 from .angles import angles_between as angles_between
+from .atlas import Atlas as Atlas
+from .atlas import Place as Place
+from .atlas.symmetry import Isotropy as Isotropy
 from .certificates import Certificate as Certificate
 from .certificates.checks import Check as Check
 from .claims import Claim as Claim
