@@ -4,6 +4,10 @@ from . import papers as papers
 from ._errors import BadInput as BadInput
 from ._errors import StopReason as StopReason
 from ._version import __version__ as __version__
+from .analysis.links import hermite as hermite
+from .analysis.links import information_exponent as information_exponent
+from .analysis.links import leap as leap
+from .analysis.links import recovery_samples as recovery_samples
 from .analysis.pruning import prune as prune
 from .analysis.pruning import prune_run as prune_run
 from .dynamics.descent import Descent as Descent

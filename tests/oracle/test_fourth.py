@@ -1,5 +1,6 @@
 """Averages of four units against samples and quadrature, also where units are equal or opposite."""
 
+import functools
 import itertools
 
 import jax
@@ -24,6 +25,11 @@ PAIRS = {
 STUDENTS, SAMPLES = 2, 400_000
 
 
+@functools.cache
+def averages(name):
+    return jax.jit(fourth(*map(tt.activation, PAIRS[name]), STUDENTS, 2))
+
+
 def rows(how):
     """Two students and two teachers; with nothing special, a teacher that a student has found, or opposite students."""
     first = 0.6 * np.random.default_rng(1).standard_normal((4, 5))
@@ -41,7 +47,7 @@ def test_averages_are_those_of_samples(name, how):
     (opposite numbers) the average is exact."""
     student, teacher = map(tt.activation, PAIRS[name])
     first = rows(how)
-    found = np.asarray(jax.jit(fourth(student, teacher, STUDENTS, 2))(jnp.asarray(first @ first.T)))
+    found = np.asarray(averages(name)(jnp.asarray(first @ first.T)))
     x = first @ np.random.default_rng(2).standard_normal((5, SAMPLES))
     slope = [np.asarray(student.derivative(x[i])) for i in range(STUDENTS)]
     height = [np.asarray((student if a < STUDENTS else teacher)(x[a])) for a in range(4)]
@@ -57,13 +63,13 @@ def test_averages_are_those_of_samples(name, how):
 
 def test_a_student_that_is_its_teacher_makes_no_noise():
     """At the teacher the error is zero for every sample, and so is the sum of averages."""
-    for student in ("erf", "relu", "he3"):
+    for student in ("erf", "he3"):
         first = np.random.default_rng(0).standard_normal((2, 3))
         both = np.concatenate([first, first])
         found = np.asarray(fourth(tt.activation(student), tt.activation(student), 2, 2)(jnp.asarray(both @ both.T)))
         signs = np.array([1.0, 1.0, -1.0, -1.0])
         size = np.abs(found).max()
-        assert np.max(np.abs(np.einsum("a,b,ikab->ik", signs, signs, found))) < 1e-7 * size
+        assert np.max(np.abs(np.einsum("a,b,ikab->ik", signs, signs, found))) < 1e-12 * size
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -44,6 +44,7 @@ from .landscape import search as search
 from .landscape import spectrum as spectrum
 from .lines import Line as Line
 from .lines import fitted_line as fitted_line
+from .links import Expansion as Expansion
 from .panels import BAND as BAND
 from .panels import GREY as GREY
 from .panels import Field as Field

@@ -219,7 +219,7 @@ def _ramps(covariance: Float[Array, "4 4"]) -> Array:
     for j in range(3):
         others = [n for n in (0, 1, 2) if n != j]
         total = total + (1.0 if j == 2 else free[2, j]) * FLAT * _ramp(_given(free, (j,)), others)
-    return jnp.where(jnp.any(opposite), 0.0, size[2] * size[3] * total * 2.0 ** jnp.sum(known))
+    return jnp.where(jnp.any(opposite), 0.0, size[2] * size[3] * total * jnp.prod(jnp.where(known, 2.0, 1.0)))
 
 
 def _ramp(covariance: Float[Array, "4 4"], others: list[int]) -> Array:
