@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from tutelage._checks import instance, mapping, real, whole
 from tutelage._errors import BadInput
@@ -41,7 +42,7 @@ class Expansion:
     square: float
 
     @property
-    def present(self) -> Numbers:
+    def present(self) -> NDArray[np.bool_]:
         """Which coefficients are there: larger than their error."""
         return np.abs(self.values) > self.error
 
@@ -119,7 +120,7 @@ def information_exponent(link: Spec, tolerance: float = 1e-10) -> int:
     orders = np.flatnonzero(np.abs(found.values[1:]) > least)
     if not len(orders):
         raise BadInput(
-            f"information_exponent: {found.name!r} has no Hermite coefficient from order 1 to {ORDERS}; pass another link."
+            f"information_exponent: {found.name!r} has no Hermite coefficient of order 1 to {ORDERS}; take another."
         )
     return int(orders[0]) + 1
 

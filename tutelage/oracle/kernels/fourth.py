@@ -147,7 +147,7 @@ class _Powers:
 
     def __call__(self, covariance: Covariance) -> Fourth:
         places = jnp.asarray(_quadruples(self.students, self.units))
-        found = jax.lax.map(lambda four: self._one(covariance, four), places)
+        found: Array = jax.lax.map(lambda four: self._one(covariance, four), places)
         return found.reshape(self.students, self.students, self.units, self.units)
 
     def _one(self, covariance: Covariance, four: Array) -> Array:
