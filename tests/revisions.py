@@ -31,6 +31,11 @@ def on_sphere():
     return tt.Problem(tt.Gaussian(50), two_layer().teacher, student, noise=0.1)
 
 
+def smooth():
+    student = tt.TwoLayer("erf", first=[[0.5, 0.2]], trains=("first",))
+    return tt.Problem(tt.Gaussian(50), tt.TwoLayer("erf", first=[[1.0, 0.0]]), student, noise=0.1)
+
+
 def mixture():
     teacher = tt.Mixture("sigmoid", degree=3, routers=np.eye(4)[:1], experts=np.eye(4)[1:2])
     return tt.Problem(tt.Gaussian(100), teacher, tt.Mixture("sigmoid", degree=3, start=tt.MixtureRows("iid"), width=2))
@@ -68,6 +73,7 @@ RUNS = {
     "flow": lambda: tt.run(two_layer(), tt.Flow(until=5.0)).last("loss"),
     # Fewer samples than units: with more, rounding may choose among factors of the noise that have one law.
     "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=2)).last("loss"),
+    "ode": lambda: tt.run(smooth(), tt.Ode(rate=0.5, until=2.0)).last("loss"),
     "Mixture": lambda: tt.run(mixture(), tt.Descent(step=0.1, steps=20)).last("loss"),
     "spherical": lambda: tt.run(clustered(), tt.Spherical(samples=9000, step=1e-3)).overlap[0, -1, 0, 0],
     "neuron_flow": lambda: tt.run(clustered(), tt.NeuronFlow(until=100.0), record=4).last("overlap")[0, 0],

@@ -298,6 +298,10 @@ def _sphere(problem: tt.Problem, seeds: Sequence[int], *, step: float = 2e-3, ti
     return tt.run(dataclasses.replace(problem, student=student), moves, seeds=list(seeds), **ASKED | changes)
 
 
+def _ode(problem: tt.Problem, seeds: Sequence[int], *, time: float = 2.0, rate: float = 0.5, **changes: Any):
+    return tt.run(problem, tt.Ode(rate, time), seeds=list(seeds), **ASKED | changes)
+
+
 @functools.cache
 def _optimiser(step: float) -> optax.GradientTransformation:
     return optax.sgd(step)
@@ -329,6 +333,7 @@ DYNAMICS = {
     "sgd": Moves(tt.Sgd, _sgd(), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
     "sgd, direct": Moves(tt.Sgd, _sgd(law="direct"), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
     "sgd, single precision": Moves(tt.Sgd, _sgd(dtype="float32"), ({"step": 1e-3},), alone=1e-4, count=64),
+    "ode": Moves(tt.Ode, _ode, ({"time": 1.6}, {"rate": 0.4}), alone=1e-5),
     "sgd, optimiser": Moves(tt.Sgd, _sgd(optimised=True), ({"time": 0.2},), alone=1e-11, count=64),
 }
 

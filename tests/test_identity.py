@@ -116,6 +116,9 @@ CHANGES = {
         "steps": 11, "batch": 5, "step": 0.2, "law": "direct", "dtype": "float32", "schedule": slower,
         "rates": {"second": 0.1},
     }),
+    "Ode": (lambda **c: tt.Ode(**{"rate": 0.5, "until": 10.0} | c), {
+        "rate": 0.4, "until": 11.0, "batch": 2, "rtol": 1e-7,
+    }),
     "optimiser": (lambda **c: tt.Sgd(**{"steps": 10, "batch": 4, "optimiser": optax.sgd(0.1)} | c), {
         "optimiser": optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), "steps": 11,
     }),

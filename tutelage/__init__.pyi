@@ -11,6 +11,10 @@ from .analysis.claims import at_most as at_most
 from .analysis.claims import exponent_is as exponent_is
 from .analysis.claims import probability_at_least as probability_at_least
 from .analysis.claims import probability_is as probability_is
+from .analysis.links import hermite as hermite
+from .analysis.links import information_exponent as information_exponent
+from .analysis.links import leap as leap
+from .analysis.links import recovery_samples as recovery_samples
 from .analysis.pruning import prune as prune
 from .analysis.pruning import prune_run as prune_run
 from .dynamics.descent import Descent as Descent
@@ -23,6 +27,7 @@ from .dynamics.heavy_ball import HeavyBall as HeavyBall
 from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
 from .dynamics.neurons import neurons_at as neurons_at
+from .dynamics.ode import Ode as Ode
 from .dynamics.online import Sgd as Sgd
 from .dynamics.optimised import Optimised as Optimised
 from .dynamics.record import Record as Record
@@ -79,6 +84,7 @@ from .trajectory.measures import Measure as Measure
 from .trajectory.observables import Observable as Observable
 from .trajectory.observables import loss_orders as loss_orders
 from .trajectory.result import Run as Run
+from .verbs import atlas as atlas
 from .verbs import descend as descend
 from .verbs import flow as flow
 from .verbs import go_on as go_on

@@ -13,6 +13,7 @@ _HOMES = {
     "table": ("tutelage.present.export", "table"),
     "detect": ("tutelage.analysis.phases", "detect"),
     "html": ("tutelage.present.notebook", "html"),
+    "draw": ("tutelage.present.figures", "draw"),
 }
 
 

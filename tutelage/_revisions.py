@@ -14,6 +14,7 @@ REVISIONS = {
     "optimised": 1,
     "flow": 3,
     "sgd": 2,
+    "ode": 1,
     "spherical": 1,
     "sphere": 1,
     "router": 2,

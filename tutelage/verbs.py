@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from numpy.typing import ArrayLike
 
-from tutelage._checks import flag, function, instance
+from tutelage._checks import flag, function, instance, one_of, real, whole
 from tutelage._errors import BadInput
 from tutelage._progress import tell
 from tutelage.dynamics.base import AbstractDynamics
@@ -23,6 +23,7 @@ from tutelage.trajectory.asked import Asked, Stage, plan_of, seed_list
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
+    from tutelage.analysis.atlas import Atlas
     from tutelage.dynamics.descent import Schedule, Truncation
     from tutelage.dynamics.driver import Progress
     from tutelage.dynamics.staging import Data
@@ -375,3 +376,50 @@ def spherical(
         problem, moves, seeds=seeds, record=record, stop=stop, store=store, fresh=fresh, checkpoint=checkpoint,
         progress=progress,
     )  # fmt: skip
+
+
+def atlas(
+    problem: Problem,
+    starts: int = 1000,
+    *,
+    seed: int = 0,
+    until: float = 1e4,
+    by: Literal["flow", "newton"] = "flow",
+    store: Store | str | Path | None = None,
+    progress: "Progress | None" = None,
+) -> "Atlas":
+    """The stationary points of a two-layer problem's exact loss, from many starts of its own law.
+
+    Each is polished by Newton's method to a gradient of 1e-13, its index is that of the exact Hessian in all input
+    dimensions, and points that differ by the order and signs of units only are one. The result prints as a table, with
+    symmetry types and with intervals for the frequencies, and `.plot()` draws it.
+
+    - `starts`: the seeds `seed`, `seed + 1`, ...; an atlas of more starts takes up the runs of one with fewer.
+    - `by`: "flow" follows a gradient flow to time `until`, so that a frequency is the chance of a basin; "newton"
+      solves for zeros of the gradient from the starts themselves and so finds saddles too, whose frequencies are those
+      of the solver.
+    - `store`: a folder in which the flows are kept: one that was stopped goes on, one that is there is read.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> student = tt.TwoLayer("relu", first=tt.GaussianRows(0.7), width=2, trains=("first",))
+    >>> problem = tt.Problem(tt.Gaussian(2), tt.TwoLayer("relu", first=np.eye(2)), student)
+    >>> found = tt.atlas(problem, starts=20)
+    >>> [(place.title, place.isotropy.name, place.count) for place in found.places]
+    [('global minimum', 'S2', 20)]
+
+    ```
+    """
+    from tutelage.analysis.atlas import explore
+
+    count, first = whole("atlas: starts", starts, least=1), whole("atlas: seed", seed)
+    until = real("atlas: until", until, above=0)
+    one_of("atlas: by", by, ["flow", "newton"])
+    instance("atlas: problem", problem, Problem, "a tt.Problem")
+    return explore(
+        problem,
+        range(first, first + count),
+        lambda asked: ask(asked, store=store, progress=progress),
+        until=until,
+        by=by,
+    )

@@ -4,6 +4,9 @@ from . import lines as lines
 from . import readout as readout
 from .angles import angle_between as angle_between
 from .angles import angles_between as angles_between
+from .atlas import Atlas as Atlas
+from .atlas import Place as Place
+from .atlas.symmetry import Isotropy as Isotropy
 from .certificates import Certificate as Certificate
 from .certificates.checks import Check as Check
 from .claims import Claim as Claim
@@ -42,6 +45,7 @@ from .landscape import search as search
 from .landscape import spectrum as spectrum
 from .lines import Line as Line
 from .lines import fitted_line as fitted_line
+from .links import Expansion as Expansion
 from .panels import BAND as BAND
 from .panels import GREY as GREY
 from .panels import Field as Field

@@ -20,6 +20,7 @@ from .neuron_sgd import NeuronSgd as NeuronSgd
 from .neurons import in_basis as in_basis
 from .neurons import initial as initial
 from .neurons import neurons_at as neurons_at
+from .ode import Ode as Ode
 from .online import Sgd as Sgd
 from .optimised import Optimised as Optimised
 from .random import MAX_STEPS as MAX_STEPS
