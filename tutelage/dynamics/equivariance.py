@@ -25,6 +25,13 @@ _SCALES = 10.0 ** np.arange(-8, 9, 2)
 _TURNS, _TEACHERS, _OTHERS = 3, 2, 5
 
 
+def updated(optimiser: "GradientTransformation", gradient: Layers, state: Any, weights: Layers) -> tuple[Layers, Any]:
+    """What an optimiser adds to the weights, and its new state. optax relies on implicit promotion."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        moves, state = optimiser.update(gradient, state, weights)
+    return moves, state  # type: ignore[return-value]
+
+
 def vectors(optimiser: "GradientTransformation", layers: Layers) -> tuple[bool, ...]:
     """For each leaf of the optimiser's state, whether it gets a column when the incoming weights do."""
     narrow, wide = (jax.tree.leaves(jax.eval_shape(optimiser.init, widened(layers, extra))) for extra in (0, 1))
@@ -103,7 +110,7 @@ def _updates(optimiser: "GradientTransformation", tried: Layers, scale: Array, c
     start, *gradients = [change({name: scale * leaf[i] for name, leaf in tried.items()}) for i in range(_TURNS + 1)]
     weights, state, made = start, optimiser.init(start), []
     for gradient in gradients:
-        update, state = optimiser.update(gradient, state, weights)
+        update, state = updated(optimiser, gradient, state, weights)
         weights = {name: leaf + update[name] for name, leaf in weights.items()}
         made.append(update)
     return made

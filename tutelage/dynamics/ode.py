@@ -18,7 +18,6 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import NDArray
 
 from tutelage._checks import put, real, whole
-from tutelage._errors import BadInput
 from tutelage._limits import LONGEST, SHORTEST
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
@@ -31,8 +30,8 @@ from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.fourth import fourth, slopes
 from tutelage.oracle.population import PopulationOracle, population_oracle
 from tutelage.problem.frame import settle
-from tutelage.problem.networks import TwoLayer, Weights, host_weights
-from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
+from tutelage.problem.networks import Weights, host_weights
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind, one_kind, plain_networks
 from tutelage.problem.trees import flatten, unflatten
 
 
@@ -87,12 +86,8 @@ class Ode(AbstractDynamics):
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
-        student, teacher = problem.student, problem.teacher
-        if not (isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)) or student.tied or teacher.tied:
-            raise BadInput(
-                "ode: the student or its teacher is a mixture or tied; plain two-layer networks were expected."
-            )
-        fourth(student.activation, teacher.activation, 1, 1)  # refused here if there is none
+        kinds = [each.activation for each in plain_networks(problem, self.name)]
+        fourth(*map(one_kind, kinds), 1, 1)  # refused here if there is none
         starts = [problem.drawn(seed) for seed in seeds]
         if start is not None:
             starts = [Start(start.teacher, each) for each in unstacked(start.student, len(seeds))]
@@ -194,11 +189,12 @@ class OdeStep(AbstractStep):
         rows = jnp.concatenate([weights.first, target.first])
         signed = weights.second @ jnp.concatenate([weights.second, -target.second]).T
         counts = len(weights.first), len(target.first)
-        averages = fourth(oracle.student, oracle.teacher, *counts)(rows @ rows.T)
+        student, teacher = one_kind(oracle.student), one_kind(oracle.teacher)
+        averages = fourth(student, teacher, *counts)(rows @ rows.T)
         found = jnp.einsum("ia,kb,ikab->ik", signed, signed, averages)
         if self.noise is None:
             return found
-        return found + self.noise**2 * (weights.second @ weights.second.T) * slopes(oracle.student, weights.first)
+        return found + self.noise**2 * (weights.second @ weights.second.T) * slopes(student, weights.first)
 
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         carry: Carry = moment.carry

@@ -27,7 +27,7 @@ from tutelage._errors import BadInput
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
 from tutelage.dynamics.descent import Schedule, step_size, ticked
-from tutelage.dynamics.equivariance import Layers, check_lawful, check_optimiser, vectors
+from tutelage.dynamics.equivariance import Layers, check_lawful, check_optimiser, updated, vectors
 from tutelage.dynamics.random import MAX_STEPS, PLACES, Key, keys_of, normals, uniforms
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import NUMBER, columns_of, of_network
@@ -410,8 +410,7 @@ class OnlineStep(AbstractStep):
         """What is added to the weights (before the rates of the layers), and the new state of the optimiser."""
         if self.optimiser is None:
             return {name: -size * leaf for name, leaf in gradient.items()}, None
-        moves, state = self.optimiser.update(gradient, state, layers)
-        return moves, state
+        return updated(self.optimiser, gradient, state, layers)
 
     def _turned(self, moment: Moment) -> Moment:
         """Incoming weights and vectors of the optimiser's state together, turned so that the spare columns are empty,

@@ -16,7 +16,7 @@ from tutelage._errors import BadInput
 from tutelage._limits import STEPS
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, AbstractStep, Moment, Prepared, Taken
-from tutelage.dynamics.equivariance import check_lawful, check_optimiser
+from tutelage.dynamics.equivariance import check_lawful, check_optimiser, updated
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import columns_of, of_data, of_network
 from tutelage.dynamics.staging import Data, given_data, samples_of, staged
@@ -103,7 +103,7 @@ def _check_asks(optimiser: "GradientTransformation", layers: dict[str, tuple[int
     """Refuse an optimiser that cannot make an update of weights and their gradient."""
     weights = {name: jnp.zeros(shape) for name, shape in layers.items()}
     try:
-        jax.eval_shape(lambda w: optimiser.update(w, optimiser.init(w), w), weights)
+        jax.eval_shape(lambda w: updated(optimiser, w, optimiser.init(w), w), weights)
     except TypeError as error:
         raise BadInput(
             f"The optimiser asks for more than weights and their gradient ({error}); use one without a line search."
@@ -130,7 +130,7 @@ class OptimisedStep(AbstractStep):
 
     def step(self, oracle: AbstractOracle, moment: Moment, limit: Float[Array, ""]) -> Taken:
         weights, gradient = moment.weights, oracle.gradient(moment.weights)
-        moves, state = self.optimiser.update(self._layers(gradient), moment.carry, self._layers(weights))
+        moves, state = updated(self.optimiser, self._layers(gradient), moment.carry, self._layers(weights))
         moved = {name: getattr(weights, name) + getattr(self.rates, name) * moves[name] for name in self.trains}
         after = type(weights)(**{name: moved.get(name, getattr(weights, name)) for name in part_names(weights)})
         clock = moment.clock + 1

@@ -11,6 +11,8 @@ from jaxtyping import PyTree
 from tutelage._checks import instance, put, real, whole
 from tutelage._errors import BadInput
 from tutelage._identity import LATER
+from tutelage.problem.activations import Activation
+from tutelage.problem.assorted import LayerUnits
 from tutelage.problem.frame import Matrix, anchor, stream
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.inputs import Gaussian
@@ -43,6 +45,26 @@ def of_kind(problem: AbstractProblem, kind: type[Kind], whose: str) -> Kind:
         came, wanted = type(problem).__name__, kind.__name__
         raise BadInput(f"{whose}: the problem is a {came}, but a {wanted} was expected; choose another dynamics.")
     return problem
+
+
+def plain_networks(problem: "Problem", whose: str) -> tuple[TwoLayer, TwoLayer]:
+    """Student and teacher, if all there is to know are inner products of units of one kind each; else refused."""
+    student, teacher = problem.student, problem.teacher
+    if not (isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)) or student.tied or teacher.tied:
+        raise BadInput(f"{whose}: the student or its teacher is a mixture or tied; two-layer networks were expected.")
+    if not all(isinstance(each.activation, Activation) for each in (student, teacher)):
+        raise BadInput(f"{whose}: the units of a network have several activations; one for all was expected.")
+    if problem.inputs.covariance is not None:
+        raise BadInput(f"{whose}: the inputs have a covariance; standard ones were expected.")
+    if problem.penalty is not None:
+        raise BadInput(f"{whose}: the problem has a penalty on the weights; leave it out.")
+    return student, teacher
+
+
+def one_kind(units: LayerUnits) -> Activation:
+    """The activation of all units; networks with several were refused."""
+    assert isinstance(units, Activation)
+    return units
 
 
 class Start(NamedTuple):

@@ -28,7 +28,7 @@ from tutelage.dynamics.record import Record, Stop
 from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.networks import TwoLayer, Weights, host_weights
-from tutelage.problem.problem import Problem, Start
+from tutelage.problem.problem import Problem, Start, one_kind, plain_networks
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.result import Run
 
@@ -217,9 +217,7 @@ def explore(
     by: By,
 ) -> Atlas:
     """The atlas from these starts; `ask` gives the run that is asked for (`tutelage.atlas` asks a store)."""
-    student, teacher = problem.student, problem.teacher
-    if not (isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)) or student.tied or teacher.tied:
-        raise BadInput("atlas: the student or its teacher is a mixture or tied; two-layer networks were expected.")
+    student, _ = plain_networks(problem, "atlas")
     if not student.trains:
         raise BadInput("atlas: the student trains no layer, so that every point is stationary; name one in trains.")
     parts, oracle = [], None
@@ -314,7 +312,7 @@ class _Gathering:
 
     def _shape(self, found: Polished, each: int) -> Shape:
         weights, target = found.at(each).weights, self.oracle.target
-        parities = parity(self.student.activation), parity(self.teacher.activation)
+        parities = parity(one_kind(self.student.activation)), parity(one_kind(self.teacher.activation))
         if self._handed:
             weights, target = (_balanced(side, self._handed) for side in (weights, target))
         return Shape.of(weights, target, parities)
@@ -322,7 +320,7 @@ class _Gathering:
     @property
     def _handed(self) -> float:
         """The degree of a homogeneous student whose layers both train: scale may go from one to the other."""
-        return homogeneity(self.student.activation) if len(self.student.trains) == 2 else 0.0
+        return homogeneity(one_kind(self.student.activation)) if len(self.student.trains) == 2 else 0.0
 
     def _one(self, found: Polished, first: int, other: int) -> bool:
         """Whether two points of one loss are of one valley: a flat direction that no symmetry explains at both."""

@@ -127,7 +127,7 @@ _AT_ONCE = 32
 
 
 def _row_sums(c: Float[Array, "p q"], lengths: Float[Array, " q"]) -> Float[Array, " p"]:
-    return jnp.sum(c * lengths, axis=1) if len(lengths) <= _AT_ONCE else c @ lengths
+    return jnp.sum(c * lengths[None, :], axis=1) if len(lengths) <= _AT_ONCE else c @ lengths
 
 
 def _per_right_angle(x: Array) -> Array:
