@@ -29,7 +29,7 @@ def updated(optimiser: "GradientTransformation", gradient: Layers, state: Any, w
     """What an optimiser adds to the weights, and its new state. optax relies on implicit promotion."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         moves, state = optimiser.update(gradient, state, weights)
-    return moves, state  # type: ignore[return-value]
+    return moves, state
 
 
 def vectors(optimiser: "GradientTransformation", layers: Layers) -> tuple[bool, ...]:

@@ -25,7 +25,7 @@ from tutelage.dynamics.random import PLACES, keys_of
 from tutelage.dynamics.record import Record
 from tutelage.dynamics.room import NUMBER, columns_of, of_network
 from tutelage.dynamics.staging import begun, unstacked
-from tutelage.dynamics.tsit5 import Memory, Tsit5, Vector
+from tutelage.dynamics.tsit5 import Tsit5, Vector
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.kernels.fourth import fourth, slopes
 from tutelage.oracle.population import PopulationOracle, population_oracle
@@ -86,8 +86,8 @@ class Ode(AbstractDynamics):
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
-        kinds = [each.activation for each in plain_networks(problem, self.name)]
-        fourth(*map(one_kind, kinds), 1, 1)  # refused here if there is none
+        student, teacher = plain_networks(problem, self.name)
+        fourth(one_kind(student.activation), one_kind(teacher.activation), 1, 1)  # refused here if there is none
         starts = [problem.drawn(seed) for seed in seeds]
         if start is not None:
             starts = [Start(start.teacher, each) for each in unstacked(start.student, len(seeds))]
@@ -202,8 +202,8 @@ class OdeStep(AbstractStep):
         controller, term, solver = self._tools(oracle, like)
         start = moment.clock
         end = jnp.minimum(start + carry.width, limit)
-        memory = Memory(self._velocity(oracle, y, like), jnp.zeros(()))
-        new, error, _, _, _ = solver.step(term, start, end, y, None, memory, jnp.array(False))
+        velocity = self._velocity(oracle, y, like)
+        new, error, _, _, _ = solver.step(term, start, end, y, None, velocity, jnp.array(False))
         keep, origin, reach, _, control, _ = controller.adapt_step_size(
             start, end, y, new, None, error, solver.error_order(term), carry.control
         )
@@ -222,8 +222,8 @@ class OdeStep(AbstractStep):
         y, like = self._state(moment.weights)
         _, term, solver = self._tools(oracle, like)
         end = jnp.maximum(clock, moment.clock + 1e-12 * moment.carry.width)
-        memory = Memory(self._velocity(oracle, y, like), jnp.zeros(()))
-        y = solver.step(term, moment.clock, end, y, None, memory, jnp.array(False))[0]
+        velocity = self._velocity(oracle, y, like)
+        y = solver.step(term, moment.clock, end, y, None, velocity, jnp.array(False))[0]
         return Moment(self._weights(y, like), clock, clock, moment.carry)
 
     @property

@@ -217,7 +217,7 @@ def explore(
     by: By,
 ) -> Atlas:
     """The atlas from these starts; `ask` gives the run that is asked for (`tutelage.atlas` asks a store)."""
-    student, _ = plain_networks(problem, "atlas")
+    student, teacher = plain_networks(problem, "atlas")
     if not student.trains:
         raise BadInput("atlas: the student trains no layer, so that every point is stationary; name one in trains.")
     parts, oracle = [], None
