@@ -70,6 +70,7 @@ RUNS = {
     "descent": lambda: tt.run(two_layer(), tt.Descent(step=0.1, steps=50)).last("loss"),
     "heavy_ball": lambda: tt.run(two_layer(), tt.HeavyBall(step=0.1, steps=50)).last("loss"),
     "optimised": lambda: tt.run(two_layer(), tt.Optimised(NESTEROV, steps=50)).last("loss"),
+    "given": lambda: tt.run(two_layer(), tt.Given(np.full((2, two_layer().student.width, 50), 0.1))).last("loss"),
     "flow": lambda: tt.run(two_layer(), tt.Flow(until=5.0)).last("loss"),
     # Fewer samples than units: with more, rounding may choose among factors of the noise that have one law.
     "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=2)).last("loss"),

@@ -339,6 +339,8 @@ DYNAMICS = {
 
 
 CLUSTERED = {tt.Spherical, tt.RouterSteps, SecondLayer, tt.NeuronFlow, tt.NeuronSgd}
+PLACED = {tt.Given}
+"""Does not move by itself."""
 """Of experts and neurons on clustered inputs, whose weights and records are others: test_spherical.py, test_overlaps.py
 and test_chain.py take them through chunks, seeds, saving and restoring, the tests of cluster_moe through stages."""
 

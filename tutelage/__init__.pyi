@@ -23,6 +23,7 @@ from .dynamics.events import Crossings as Crossings
 from .dynamics.events import Event as Event
 from .dynamics.events import below as below
 from .dynamics.flow import Flow as Flow
+from .dynamics.given import Given as Given
 from .dynamics.heavy_ball import HeavyBall as HeavyBall
 from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
@@ -88,6 +89,7 @@ from .verbs import atlas as atlas
 from .verbs import descend as descend
 from .verbs import flow as flow
 from .verbs import go_on as go_on
+from .verbs import observe as observe
 from .verbs import run as run
 from .verbs import sgd as sgd
 from .verbs import spherical as spherical

@@ -145,7 +145,8 @@ def table(name: str, value: Any, expected: str, *, axes: tuple[int, ...]) -> NDA
     ```
     """
     try:
-        found = np.asarray(value)
+        # A tensor of PyTorch that takes part in a gradient says that it is no array unless it is detached.
+        found = np.asarray(value.detach().cpu() if callable(getattr(value, "detach", None)) else value)
     except (TypeError, ValueError):  # rows of different lengths, or an array that a compiler is tracing
         raise refused(name, value, expected) from None
     if found.dtype.kind not in "iuf" or found.ndim not in axes or not np.all(np.isfinite(found)):

@@ -12,6 +12,7 @@ REVISIONS = {
     "descent": 1,
     "heavy_ball": 1,
     "optimised": 1,
+    "given": 1,
     "flow": 3,
     "sgd": 2,
     "ode": 1,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tutelage._checks import flag, function, instance, one_of, real, whole
@@ -314,6 +315,43 @@ def sgd(
         problem, Sgd(steps, batch, step, optimiser, law, dtype, schedule, rates), seeds=seeds, record=record,
         stop=stop, certify=certify, store=store, fresh=fresh, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
+
+
+def observe(
+    problem: Problem,
+    first: ArrayLike,
+    second: ArrayLike | None = None,
+    *,
+    times: ArrayLike | None = None,
+    record: "Record | When | None" = None,
+    store: Store | str | Path | None = None,
+    fresh: bool = False,
+) -> "Run":
+    """What a student did that was trained elsewhere, such as by a loop in PyTorch: `run` with a `Given`.
+
+    Its weights over time, with a leading axis if there are several seeds, become a run like any other: losses and
+    gradients are the exact population ones, and it is drawn, measured, judged and kept as others are.
+
+    - `first`: (time, unit, dim) or (seed, time, unit, dim); `second`: (..., unit, output), the problem's own if None.
+    - `times`: when the student was there; 0, 1, 2, ... if None.
+
+    ```python
+    >>> import numpy as np, tutelage as tt
+    >>> teacher = tt.TwoLayer("relu", first=[[1.0, 0.0]])
+    >>> problem = tt.Problem(tt.Gaussian(2), teacher, tt.TwoLayer("relu", first=tt.GaussianRows(0.1), width=1))
+    >>> angle = np.linspace(np.pi / 2, 0.0, 5)
+    >>> turned = np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
+    >>> seen = tt.observe(problem, turned, np.ones((5, 1, 1)), times=[0, 1, 2, 5, 9])
+    >>> seen.overlap_angle.squeeze().round(3).values.tolist()
+    [1.571, 1.178, 0.785, 0.393, 0.0]
+
+    ```
+    """
+    from tutelage.dynamics.given import Given
+
+    given = Given(first, second, times)
+    seeds = 1 if np.ndim(given.first) == 3 else np.shape(given.first)[0]
+    return run(problem, given, seeds=seeds, record=record, store=store, fresh=fresh)
 
 
 def spherical(

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
-from tables import CLUSTERED, DYNAMICS, members, solvers
+from tables import CLUSTERED, DYNAMICS, PLACED, members, solvers
 
 import tutelage as tt
 from tutelage.dynamics.base import AbstractDynamics
@@ -65,7 +65,7 @@ class Asked(Exception):
 def test_every_dynamics_is_in_the_table():
     for name, row in DYNAMICS.items():
         assert type(whole(name).asked.plan) is row.kind, name
-    assert {row.kind for row in DYNAMICS.values()} | CLUSTERED == members(AbstractDynamics)
+    assert {row.kind for row in DYNAMICS.values()} | CLUSTERED | PLACED == members(AbstractDynamics)
     assert {name.partition(", ")[2] for name in DYNAMICS if name.startswith("flow")} == solvers()
 
 
