@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import tutelage
 from tutelage._version import __version__
+from tutelage.analysis.claims import Verdict
 from tutelage.trajectory.observables import STANDARD, WEIGHTS
 
 ROOT = Path(tutelage.__file__).parent.parent
@@ -78,7 +80,6 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
         "getting-started.md",
         "problems.md",
         "dynamics.md",
-        "studies.md",
         "runs.md",
         "sweeps.md",
         "extending.md",
@@ -95,6 +96,13 @@ def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for source in blocks(DOCS / page):
         run(source)
+
+
+def test_the_page_on_studies_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    """As a file: functions of a study are named by their source."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.py").write_text("\n\n".join(blocks(DOCS / "studies.md")), encoding="utf-8")
+    assert runpy.run_path("page.py")["table"]["learns"].finding.verdict is Verdict.HOLDS
 
 
 @pytest.mark.parametrize("notebook", sorted((DOCS / "notebooks").glob("*.py")), ids=lambda path: path.stem)
