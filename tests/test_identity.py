@@ -125,6 +125,9 @@ CHANGES = {
     "Optimised": (lambda **c: tt.Optimised(**{"optimiser": optax.sgd(0.1), "steps": 10} | c), {
         "optimiser": optax.sgd(0.2), "steps": 11, "space": "full", "data": 7, "rates": {"first": 2.0},
     }),
+    "Given": (lambda **c: tt.Given(**{"first": X[None], "second": np.ones((1, 3, 1)), "times": [1.0]} | c), {
+        "first": moved(X)[None], "second": moved(np.ones((1, 3, 1))), "times": [2.0],
+    }),
     "Sphere": (lambda **c: tt.Sphere(**{"samples": 10, "step": 0.1} | c), {
         "samples": 11, "step": 0.2, "loss": "squared",
     }),
@@ -222,6 +225,7 @@ def test_every_field_of_every_problem_and_dynamics_is_part_of_the_name(monkeypat
     every = asked_by_the_table(monkeypatch)
     every += [dataclasses.replace(every[0], problem=each) for each in PROBLEMS.values()]
     every += [dataclasses.replace(every[0], problem=CLUSTERS, plan=each) for each in NEURONS]
+    every += [dataclasses.replace(every[0], plan=tt.Given(np.ones((2, 2, 50)), np.ones((2, 2, 1))))]
     assert {type(each.plan) for each in every} == members(AbstractDynamics)
     seen = 0
     for asked in every:

@@ -21,7 +21,7 @@ LEVELS = np.array([0.05, 0.5, 0.99])
 
 def _beyond_levels(view):
     """Each of three weights against each of three levels, as a matrix."""
-    return jnp.max(view.weights.first, axis=1)[:, None] - LEVELS
+    return jnp.max(view.weights.first, axis=1)[:, None] - LEVELS[None]
 
 
 def _never(view):
