@@ -147,7 +147,7 @@ def _correlated(student: str) -> Callable[[Any], Seen]:
     """Samples that are multiplied by the root, which is turned with the space."""
 
     def make(turn: Any) -> Seen:
-        oracle, hidden, (x, y) = _empirical(student)(turn)
+        oracle, hidden, (x, y), _ = _empirical(student)(turn)
         root = jnp.asarray(turn.T @ (np.diag([2.0, 0.5, 1.0, 0.0]) - np.eye(FRAME)) @ turn + np.eye(turn.shape[1]))
         return Seen(tt.CorrelatedOracle(oracle, root), hidden, (x @ root, y))
 

@@ -63,7 +63,7 @@ def _made(kind: Any, typechecker: Any) -> Callable[..., None]:
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
         init(self, *args, **kwargs)
-        if type(self) is not kind or not all(hasattr(self, name) for name in hints):
+        if type(self) is not kind or not all(name in getattr(self, "__dict__", ()) for name in hints):
             return
         try:
             checked(**{name: getattr(self, name) for name in hints})

@@ -224,7 +224,7 @@ def test_a_batch_is_its_members():
 
     Up to 61 stages and fields up to 1000: 1e-11 for the step. A difference quotient has half of the digits.
     """
-    rates = jnp.array([1.0, 30.0, 1000.0])[:, None] * RATES / 1000
+    rates = jnp.array([1.0, 30.0, 1000.0])[:, None] * RATES[None] / 1000
     y = jnp.linspace(0.5, 1.0, 9)
     memories = [begin(y, r) for r in rates]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *memories)

@@ -354,10 +354,10 @@ def test_a_foreign_state_is_refused(tmp_path):
 def test_a_changed_scalar_compiles_nothing():
     problem = linear_problem()
     tt.descend(problem, step=0.5, steps=20, seeds=3)
-    before = advance._cached._cache_size()
+    before = advance._program._cache_size()
     tt.descend(linear_problem(dim=10**9, scale=1e-5), step=0.25, steps=20, seeds=3)
     tt.descend(problem, step=0.5, steps=20, seeds=3, stop=tt.Stop(gradient=1e-3))
-    assert advance._cached._cache_size() == before
+    assert advance._program._cache_size() == before
 
 
 def test_data_drawn_and_given():

@@ -160,7 +160,7 @@ def settled(problem):
 def updated(online, oracle, weights):
     """The first gradient, in the frame's columns and those beyond, and the vectors after it."""
     moment = online.supplied(online.seeded(online.begin(oracle, weights), jnp.asarray(key_of(0))))
-    return online._gradient(oracle, moment)["first"], online.step(oracle, moment, None)[0].weights.first
+    return online._gradient(oracle, moment)["first"], online.step(oracle, moment, jnp.array(1.0))[0].weights.first
 
 
 def test_norms_grow_by_the_square_of_the_update():

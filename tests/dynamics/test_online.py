@@ -391,9 +391,9 @@ def test_another_dimension_or_step_compiles_nothing():
     from tutelage.dynamics.loop import advance
 
     tt.sgd(make(dim=10**3), step=1e-4, steps=5, batch=4)
-    before = advance._cached._cache_size()
+    before = advance._program._cache_size()
     tt.sgd(make(dim=10**4), step=1e-5, steps=5, batch=4)
-    assert advance._cached._cache_size() == before
+    assert advance._program._cache_size() == before
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -51,7 +51,7 @@ def begun(task, plan, seeds, monkeypatch):
 
 
 def size(program, *given) -> int:
-    found = program.lower(*given).compile().compiled.memory_analysis()
+    found = program.lower(*given).compile().memory_analysis()
     return found.temp_size_in_bytes + found.argument_size_in_bytes + found.output_size_in_bytes
 
 

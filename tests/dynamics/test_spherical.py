@@ -64,7 +64,7 @@ def final(made):
 def looped(each, samples, step):
     """Algorithm 1 for ReLU units, one sample after the other."""
     drawn = each.stream.samples(0, samples)
-    scores = drawn.inputs @ each.theta.T
+    scores = drawn.inputs.astype(each.theta.dtype) @ each.theta.T
     seen = np.asarray(each.router.chosen(scores, each.stream.uniforms(0, samples, EXPERTS)))
     first, a = np.array(each.first, float), np.asarray(each.units.outgoing)
     for x, y, mine in zip(np.asarray(drawn.inputs), np.asarray(drawn.labels), seen, strict=True):

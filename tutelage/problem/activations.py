@@ -200,7 +200,8 @@ STEP = 1e-9
 def _without_step(fn: Function, step: float) -> Function:
     # Cached, as below.
     def rest(z: Array) -> Array:
-        return fn(z) - step * jnp.sign(z)
+        found = fn(z)
+        return found - (step * jnp.sign(z)).astype(found.dtype)
 
     return rest
 

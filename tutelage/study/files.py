@@ -101,9 +101,8 @@ def _of_function(module: ModuleType, function: Callable[..., Any]) -> Study:
     held = vars(module)
     parts: Any = {part: tuple(_once(held, kind)) for part, kind in PARTS.items()}
     moves = {name: thing for name, thing in held.items() if isinstance(thing, AbstractDynamics)}
-    summary = (module.__doc__ or function.__doc__ or "").strip()
-    title = summary.splitlines()[0].rstrip(".") if summary else ""
-    return Study.of(function, dynamics=moves or None, title=title, summary=summary, **parts)
+    title, _, summary = (module.__doc__ or function.__doc__ or "").strip().partition("\n")
+    return Study.of(function, dynamics=moves or None, title=title.rstrip("."), summary=summary.strip(), **parts)
 
 
 def _once(held: dict[str, Any], kind: type) -> list[Any]:

@@ -113,4 +113,4 @@ def heights(chart: Chart, moves: Float[Array, "moves free"]) -> Float[Array, " m
 def slope_changes(chart: Chart, moves: Float[Array, "moves free"]) -> Float[Array, "moves free"]:
     """The gradient after each move, less the gradient at the point."""
     point = chart.vector()
-    return jax.vmap(lambda move: slope(point + move, chart))(moves) - slope(point, chart)
+    return jax.vmap(lambda move: slope(point + move, chart))(moves) - slope(point, chart)[None]
