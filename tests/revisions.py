@@ -75,6 +75,7 @@ RUNS = {
     # Fewer samples than units: with more, rounding may choose among factors of the noise that have one law.
     "sgd": lambda: tt.run(two_layer(), tt.Sgd(step=0.05, steps=50, batch=2)).last("loss"),
     "ode": lambda: tt.run(smooth(), tt.Ode(rate=0.5, until=2.0)).last("loss"),
+    "kernel": lambda: tt.run(smooth(), tt.KernelFlow(until=2.0)).last("loss"),
     "Mixture": lambda: tt.run(mixture(), tt.Descent(step=0.1, steps=20)).last("loss"),
     "spherical": lambda: tt.run(clustered(), tt.Spherical(samples=9000, step=1e-3)).overlap[0, -1, 0, 0],
     "neuron_flow": lambda: tt.run(clustered(), tt.NeuronFlow(until=100.0), record=4).last("overlap")[0, 0],

@@ -302,6 +302,10 @@ def _ode(problem: tt.Problem, seeds: Sequence[int], *, time: float = 2.0, rate: 
     return tt.run(problem, tt.Ode(rate, time), seeds=list(seeds), **ASKED | changes)
 
 
+def _kernel_flow(problem: tt.Problem, seeds: Sequence[int], *, time: float = 2.0, rtol: float = 1e-8, **changes: Any):
+    return tt.run(problem, tt.KernelFlow(time, rtol), seeds=list(seeds), **ASKED | changes)
+
+
 @functools.cache
 def _optimiser(step: float) -> optax.GradientTransformation:
     return optax.sgd(step)
@@ -334,6 +338,7 @@ DYNAMICS = {
     "sgd, direct": Moves(tt.Sgd, _sgd(law="direct"), ({"step": 1e-3}, {"time": 0.2}), alone=1e-11, count=64),
     "sgd, single precision": Moves(tt.Sgd, _sgd(dtype="float32"), ({"step": 1e-3},), alone=1e-4, count=64),
     "ode": Moves(tt.Ode, _ode, ({"time": 1.6}, {"rate": 0.4}), alone=1e-5),
+    "kernel flow": Moves(tt.KernelFlow, _kernel_flow, _TIMED, alone=1e-7),
     "sgd, optimiser": Moves(tt.Sgd, _sgd(optimised=True), ({"time": 0.2},), alone=1e-11, count=64),
 }
 

@@ -13,12 +13,12 @@ ROOT = Path(tutelage.__file__).parent
 ORDER = (
     *("_version", "_types", "_revisions", "_errors", "_checks", "_limits", "_plain", "_values", "_config"),
     *(
+        "_extensions",
         "_progress",
         "_compiling",
         "_interrupt",
         "_identity",
         "_files",
-        "_extensions",
         "problem",
         "oracle",
         "dynamics",

@@ -25,6 +25,7 @@ from .dynamics.events import below as below
 from .dynamics.flow import Flow as Flow
 from .dynamics.given import Given as Given
 from .dynamics.heavy_ball import HeavyBall as HeavyBall
+from .dynamics.kernel_flow import KernelFlow as KernelFlow
 from .dynamics.neuron_flow import NeuronFlow as NeuronFlow
 from .dynamics.neuron_sgd import NeuronSgd as NeuronSgd
 from .dynamics.neurons import neurons_at as neurons_at
@@ -41,6 +42,7 @@ from .oracle.clustered import ClusterOracle as ClusterOracle
 from .oracle.correlated import CorrelatedOracle as CorrelatedOracle
 from .oracle.empirical import EmpiricalOracle as EmpiricalOracle
 from .oracle.kernels import kernel as kernel
+from .oracle.linearised import LinearisedOracle as LinearisedOracle
 from .oracle.mixture import MixtureOracle as MixtureOracle
 from .oracle.penalised import PenalisedOracle as PenalisedOracle
 from .oracle.population import PopulationOracle as PopulationOracle
@@ -80,12 +82,13 @@ from .study.study import Study as Study
 from .study.sweep import sweep as sweep
 from .trajectory.asked import Handover as Handover
 from .trajectory.asked import Stage as Stage
-from .trajectory.dataset import load as load
+from .trajectory.loading import load as load
 from .trajectory.measures import Measure as Measure
 from .trajectory.observables import Observable as Observable
 from .trajectory.observables import loss_orders as loss_orders
 from .trajectory.result import Run as Run
 from .verbs import atlas as atlas
+from .verbs import compare as compare
 from .verbs import descend as descend
 from .verbs import flow as flow
 from .verbs import go_on as go_on

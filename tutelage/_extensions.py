@@ -13,6 +13,8 @@ _HOMES = {
     "table": ("tutelage.present.export", "table"),
     "detect": ("tutelage.analysis.phases", "detect"),
     "html": ("tutelage.present.notebook", "html"),
+    "latex": ("tutelage.present.latex", "claims"),
+    "progress": ("tutelage.present.progress", "Progress"),
     "draw": ("tutelage.present.figures", "draw"),
 }
 

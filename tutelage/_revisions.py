@@ -16,6 +16,7 @@ REVISIONS = {
     "flow": 3,
     "sgd": 2,
     "ode": 1,
+    "kernel": 1,
     "spherical": 1,
     "sphere": 1,
     "router": 2,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tutelage._checks import flag, function, instance, one_of, real, whole
 from tutelage._errors import BadInput
-from tutelage._progress import tell
+from tutelage._progress import reporting
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.checkpoint import Checkpoint, checkpoint_at
 from tutelage.dynamics.record import Record, Stop, When, recorded
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from optax import GradientTransformation
 
     from tutelage.analysis.atlas import Atlas
+    from tutelage.analysis.comparing import Compared, Moves
     from tutelage.dynamics.descent import Schedule, Truncation
     from tutelage.dynamics.driver import Progress
     from tutelage.dynamics.staging import Data
@@ -64,6 +65,7 @@ def run(
     - `checkpoint`: without a store, a file in which a long run is kept between chunks. The same run asked for again
       with the same file goes on from there, after whatever stopped it, and ends bit-identical to one that was never
       stopped.
+    - `progress(label, done, total)`: is told how far it is. Without it a bar appears at a terminal after a second.
 
     ```python
     >>> import tutelage as tt
@@ -147,11 +149,11 @@ def ask(
             run.with_findings(certificate=(certifier or certified)(run)) if certify and run.certificate is None else run
         )
 
-    progress = progress or tell  # whoever listens to this process hears of it
     place = current_store() if store is None else store if isinstance(store, Store) else Store(store)
-    if place is None or checkpoint is not None:
-        return finished(perform(asked, progress=progress, checkpoint=checkpoint_at(checkpoint)))
-    done = place.fetch(asked, progress=progress, told=told, fresh=fresh, finish=finished)
+    with reporting(progress, asked.label) as heard:
+        if place is None or checkpoint is not None:
+            return finished(perform(asked, progress=heard, checkpoint=checkpoint_at(checkpoint)))
+        done = place.fetch(asked, progress=heard, told=told, fresh=fresh, finish=finished)
     # A run with its weights may have been asked for before without a certificate.
     return (
         done.with_findings(certificate=(certifier or certified)(done)) if certify and done.certificate is None else done
@@ -461,3 +463,44 @@ def atlas(
         until=until,
         by=by,
     )
+
+
+def compare(
+    problem: AbstractProblem | Callable[[int], AbstractProblem],
+    dynamics: "Mapping[str, Moves] | Sequence[AbstractDynamics]",
+    *,
+    dims: Sequence[int] | None = None,
+    finer: Sequence[int] | None = None,
+    seeds: Seeds = 8,
+    record: "Record | When | None" = 400,
+    stop: Stop | None = None,
+    store: Store | str | Path | None = None,
+    progress: "Progress | None" = None,
+) -> "Compared":
+    """The same problem by several dynamics, from the same starts: how far they are from the first of them.
+
+    The result prints as a table of distances, `.plot()` overlays the losses, and `.runs` has the runs. Time is that of
+    a flow: `n` updates of a step last `n` times the step.
+
+    - `dynamics`: a list such as `[tt.Flow(50.0), tt.Descent(0.1, 500)]`, or a dictionary with names of your own.
+    - `dims`: compare in each of these input dimensions; the problem is then a function of the dimension, and so may
+      dynamics be. `finer`: compare with steps (of SGD's limit, rates) so many times smaller. With three values or more
+      there is an exponent with its interval: how the distance shrinks.
+
+    ```python
+    >>> import tutelage as tt
+    >>> teacher = tt.TwoLayer("erf", first=[[1.0]])
+    >>> student = tt.TwoLayer("erf", first=tt.SphereRows(0.3), width=1, trains=("first",))
+    >>> problem = tt.Problem(tt.Gaussian(10**6), teacher, student)
+    >>> found = tt.compare(problem, [tt.Flow(until=10.0), tt.Descent(step=0.5, steps=20)], finer=[1, 2, 4], seeds=3)
+    >>> abs(found.exponents["descent"].estimates["b"] + 1) < 0.1  # descent is a flow up to the order of its step
+    True
+
+    ```
+    """
+    from tutelage.analysis.comparing import cases, compared
+
+    def asked(problem: AbstractProblem, moves: AbstractDynamics) -> "Run":
+        return run(problem, moves, seeds=seeds, record=record, stop=stop, store=store, progress=progress)
+
+    return compared(cases(problem, dynamics, dims, finer), asked)

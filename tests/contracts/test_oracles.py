@@ -16,6 +16,7 @@ from tables import FRAME, HOMOGENEOUS, ORACLES, TEACHERS, UNITS, Seen, members, 
 import tutelage as tt
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.clustered import ClusterOracle
+from tutelage.oracle.linearised import LinearisedOracle
 from tutelage.problem.hidden import AbstractHidden, GatedHidden
 from tutelage.problem.trees import flatten, unflatten
 
@@ -71,7 +72,7 @@ def difference(values) -> np.ndarray:
 def test_every_oracle_is_in_the_table():
     # The gradient of clustered inputs is that on the sphere, not of free weights: tests/oracle/test_clustered.py.
     made = [measured(name).seen for name in ORACLES]
-    assert {type(seen.oracle) for seen in made} == members(AbstractOracle) - {ClusterOracle}
+    assert {type(seen.oracle) for seen in made} == members(AbstractOracle) - {ClusterOracle, LinearisedOracle}
     assert {type(seen.student) for seen in made} == members(AbstractHidden)
 
 

@@ -184,7 +184,7 @@ def own_run():
 
 def test_a_run_says_the_whole_problem(own_run, tmp_path):
     own_run.save(tmp_path / "own.nc")
-    attrs = tt.load(tmp_path / "own.nc").attrs
+    attrs = tt.load(tmp_path / "own.nc").dataset.attrs
     asked = json.loads(attrs["asked"])
     problem = asked["problem"]
     assert problem["student"]["activation"]["name"] == problem["teacher"]["activation"]["name"] == "relu"

@@ -13,7 +13,7 @@ import tutelage as tt
 from tutelage.papers.both_layers.figures import phases
 from tutelage.store.fetching import differences, tree_differences
 from tutelage.store.store import Store
-from tutelage.trajectory.dataset import load_tree
+from tutelage.trajectory.dataset import load, load_tree
 
 # The commands as they are, but with chunks that take a while and a checkpoint after each of them: a run of 38 chunks
 # then lasts some four seconds, whatever the machine.
@@ -275,7 +275,7 @@ def test_a_reproduction_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
     assert sum("goes on from" in log for log in logs) == 1
     monkeypatch.setattr(phases, "SCALES_TRIED", phases.SCALES_TRIED[:3])
     alone = tt.papers.both_layers.figure("scales").compute(tt.papers.both_layers.settings(), "quick")
-    assert differences(tt.load(report / "both_layers" / "scales.nc"), alone) == []
+    assert differences(load(report / "both_layers" / "scales.nc"), alone) == []
 
 
 def complete(store):

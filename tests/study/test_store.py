@@ -833,7 +833,7 @@ def test_two_processes_ask_at_the_same_time(tmp_path, made):
     assert [process.returncode for process in both] == [0, 0], told
     assert len(list(gate.glob("computed-*"))) == 1
     assert sum("waiting for it" in out for out, _ in told) == 1
-    results = [tt.load(gate / f"{name}.nc") for name in "ab"]
+    results = [tt.load(gate / f"{name}.nc").dataset for name in "ab"]
     assert differences(*results) == [] == differences(results[0], made.open("last").dataset)
 
 

@@ -53,5 +53,5 @@ def test_asking_again_computes_anew_beside_them(name, tmp_path):
 
 
 def test_a_file_of_a_run_of_an_earlier_version_is_read():
-    dataset = tt.load(STORES / "schema-1.nc")
+    dataset = tt.load(STORES / "schema-1.nc").dataset
     assert dataset.attrs["schema"] == 1 and np.isfinite(dataset.loss.values).all()

@@ -40,4 +40,4 @@ def test_a_table_has_a_row_for_each_seed_and_time(run):
 
 def test_a_file_has_the_dataset(run, tmp_path):
     run.to_netcdf(tmp_path / "run.nc")
-    assert tt.load(tmp_path / "run.nc").identical(run.dataset)
+    assert tt.load(tmp_path / "run.nc").dataset.equals(run.dataset)

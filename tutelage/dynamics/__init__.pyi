@@ -13,6 +13,7 @@ from .driver import Loop as Loop
 from .events import Crossings as Crossings
 from .events import Event as Event
 from .flow import Flow as Flow
+from .kernel_flow import KernelFlow as KernelFlow
 from .loop import Limits as Limits
 from .neuron_flow import FlownNeurons as FlownNeurons
 from .neuron_flow import NeuronFlow as NeuronFlow

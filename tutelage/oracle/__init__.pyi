@@ -16,6 +16,7 @@ from .kernels.gated import Overlaps as Overlaps
 from .kernels.gated import series as series
 from .kernels.shifted import shifted as shifted
 from .kernels.shifted import shifted_coefficients as shifted_coefficients
+from .linearised import LinearisedOracle as LinearisedOracle
 from .mixture import MixtureOracle as MixtureOracle
 from .mixture import units as units
 from .penalised import PenalisedOracle as PenalisedOracle

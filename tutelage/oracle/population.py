@@ -211,22 +211,29 @@ class PopulationOracle(AbstractOracle):
 
     def hessian(self, weights: Weights) -> Float[Array, "parameters parameters"]:
         first, out = weights.first, weights.second
-        count, outputs = out.shape
-        own = layer_kernel(self.student, self.student)
-        partners = self._partners(weights)
-        slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
-        zero = jnp.zeros(())
+        partners, zero = self._partners(weights), jnp.zeros(())
         pulls = (_times(s.T[None, :, :, None], k.gradient(first, rows)[:, None]).sum(2) for k, rows, s in partners)
         meets = sum(pulls, zero)  # G_l
-        diagonal = jnp.eye(count)
-        # d2L/dV_l dV_m = K I ; d2L/dV_l dw_m = V_m dK(w_m, w_l)^T + [l = m] G_l
-        outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(outputs))
-        between = _times(out.T[None, :, :, None], jnp.swapaxes(slope, 0, 1)[:, None])
+        diagonal = jnp.eye(len(out))
+        outer, between, inner = self._products(weights)
         between = between + _times(diagonal[:, None, :, None], meets[:, :, None, :])
-        inner = jnp.swapaxes(_times((out @ out.T)[:, :, None, None], own.mixed(first, first)), 1, 2)
         bend = sum((k.curvature(out @ s.T, first, rows) for k, rows, s in partners), zero)
         inner = inner + _times(diagonal[:, None, :, None], bend[:, :, None, :])
         return assemble(outer, between, inner)
+
+    def metric(self, weights: Weights) -> Float[Array, "parameters parameters"]:
+        """`E[df^T df]` of the network's derivative in its weights: the Hessian without what the error adds to it."""
+        return assemble(*self._products(weights))
+
+    def _products(self, weights: Weights) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
+        """Its blocks: `K I` for V_l and V_m, `V_m dK(w_m, w_l)^T` for V_l and w_m, and the one for w_l and w_m."""
+        first, out = weights.first, weights.second
+        own = layer_kernel(self.student, self.student)
+        slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
+        outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(out.shape[1]))
+        between = _times(out.T[None, :, :, None], jnp.swapaxes(slope, 0, 1)[:, None])
+        inner = jnp.swapaxes(_times((out @ out.T)[:, :, None, None], own.mixed(first, first)), 1, 2)
+        return outer, between, inner
 
 
 LOST_LOSS, LOST_GRADIENT = 1e-5, 1e-6

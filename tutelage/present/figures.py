@@ -20,17 +20,22 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
+from tutelage._checks import real
 from tutelage._errors import BadInput
 from tutelage.analysis.panels import Field, Panel, Series, Sheet
 from tutelage.present import labels
 from tutelage.present.pictures import write
-from tutelage.present.theme import DASHES, FORMATS, INK, PALETTE, QUIET, RC
+from tutelage.present.theme import COLUMN, DASHES, FORMATS, INK, PALETTE, QUIET, RC
 
 SIZES = {"*": 2.2, "X": 1.6, "x": 1.3, "+": 1.5, "P": 1.5, "^": 1.2, "v": 1.2, ".": 1.0}  # markers of equal weight
 
 
-def draw(sheet: Sheet) -> Figure:
-    """The sheet as a matplotlib figure.
+NARROW = 4.5
+"""Inches below which panels stand one above the other."""
+
+
+def draw(sheet: Sheet, width: float | None = None) -> Figure:
+    """The sheet as a matplotlib figure; `width`: that of a paper's column in inches, with fonts to match.
 
     ```python
     >>> from tutelage.analysis.panels import Panel, Sheet, line
@@ -41,30 +46,35 @@ def draw(sheet: Sheet) -> Figure:
 
     ```
     """
-    with matplotlib.rc_context(RC):
+    if width is not None:
+        width = real("The width of a figure", width, least=1.5, most=30)
+    with matplotlib.rc_context(RC if width is None else COLUMN):
         columns = max(1, min(sheet.columns, len(sheet.panels)))
+        columns = columns if width is None or width >= NARROW else 1
         rows = max(1, math.ceil(len(sheet.panels) / columns))
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.04)
-        figure = Figure(figsize=_size(sheet, rows, columns), layout=layout)
+        size = _size(sheet, rows, columns) if width is None else (width, rows * 0.7 * width / columns)
+        figure = Figure(figsize=size, layout=layout)
         FigureCanvasAgg(figure)
         grid = figure.add_gridspec(rows, columns)
         drawn = []
         for number, panel in enumerate(sheet.panels):
             axes = figure.add_subplot(grid[divmod(number, columns)])
             drawn.append((panel, axes, _panel(panel, axes)))
-        _title(figure, sheet.title)
+        if width is None:
+            _title(figure, sheet.title)
         labels.settle(figure, drawn)
         return figure
 
 
-def save(sheet: Sheet, path: str | Path) -> Path:
-    """Draw the sheet into a file; the suffix (.png, .pdf or .svg) chooses the format."""
+def save(sheet: Sheet, path: str | Path, width: float | None = None) -> Path:
+    """Draw the sheet into a file; the suffix (.png, .pdf or .svg) chooses the format. `width`: see `draw`."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise BadInput(
             f"Cannot draw into {path.name!r}: the suffix {path.suffix!r} is not one of {', '.join(FORMATS)}; try .png."
         )
-    write(draw(sheet), path)
+    write(draw(sheet, width), path, RC if width is None else COLUMN)
     return path
 
 

@@ -19,9 +19,11 @@ SMALL = 60
 """Dots per inch of the picture beside a summary."""
 
 
-def plot(run: Run, variable: str | None = None, *, title: str | None = None) -> matplotlib.figure.Figure:
+def plot(
+    run: Run, variable: str | None = None, *, title: str | None = None, width: float | None = None
+) -> matplotlib.figure.Figure:
     """The overview of a run or, with a name, one of its variables over time."""
-    return figures.draw(sheet(run, variable, title))
+    return figures.draw(sheet(run, variable, title), width)
 
 
 def sheet(run: Run, variable: str | None = None, title: str | None = None) -> Sheet:

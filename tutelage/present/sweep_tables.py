@@ -82,7 +82,9 @@ def record(done: Sweep, fits: Fits, compared: Comparisons) -> dict[str, Any]:
     }
 
 
-def draw(done: Sweep, fits: Fits, figure: Path | None, title: str | None = None) -> list[Path]:
+def draw(
+    done: Sweep, fits: Fits, figure: Path | None, title: str | None = None, width: float | None = None
+) -> list[Path]:
     """A picture of each measure: into `figure` (numbered, if there are several), or into the folder of the sweep."""
     paths = []
     drawable = done.drawable()
@@ -90,5 +92,5 @@ def draw(done: Sweep, fits: Fits, figure: Path | None, title: str | None = None)
         path = figure or done.entry.folder / f"{name.replace(':', '-')}.png"
         if figure and len(drawable) > 1:
             path = figure.with_stem(f"{figure.stem}-{name.replace(':', '-')}")
-        paths.append(figures.save(done.chart(name, fits.get(name, {}), title=title), path))
+        paths.append(figures.save(done.chart(name, fits.get(name, {}), title=title), path, width))
     return paths

@@ -53,3 +53,22 @@ RC: dict[Any, Any] = {
     "image.cmap": "cividis",
     "svg.hashsalt": "tutelage",
 }
+
+COLUMN = RC | {
+    "font.family": "STIXGeneral",  # ships with matplotlib, and stands beside Times and Computer Modern
+    "mathtext.fontset": "stix",
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "axes.titleweight": "normal",
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.0,
+    "axes.linewidth": 0.6,
+    "grid.linewidth": 0.4,
+    "pdf.fonttype": 42,  # as letters, which publishers ask for
+    "savefig.dpi": 300,
+}
+"""In the column of a paper, where a caption stands in place of the title."""

@@ -12,6 +12,7 @@ import pydantic
 
 from tutelage._errors import BadInput, shown, unknown
 from tutelage._identity import identity
+from tutelage._progress import reporting
 from tutelage._revisions import REVISIONS
 from tutelage._version import __version__
 from tutelage.analysis.claims import Checked, Claim, Table
@@ -230,8 +231,9 @@ class Study:
         for id in only:
             if not any(_named(claim, id) for claim in self.claims):
                 raise unknown(f"claim of {self.name}", id, [claim.id for claim in self.claims])
-        with some_store():  # claims share runs
-            return Table(tuple(self.checked(settings, size=size, seeds=seeds, only=only, progress=progress)))
+        # Claims share runs.
+        with some_store(), reporting(progress, f"checking {self.name}") as heard:
+            return Table(tuple(self.checked(settings, size=size, seeds=seeds, only=only, progress=heard)))
 
     def checked(
         self,

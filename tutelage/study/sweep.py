@@ -22,6 +22,7 @@ from tutelage._identity import digest
 from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._limits import few_cells
 from tutelage._plain import duration, some
+from tutelage._progress import Listener, reporting
 from tutelage._revisions import SCHEMA
 from tutelage.store.store import Entry, Store, tidied
 from tutelage.study import cluster, workers
@@ -177,7 +178,8 @@ def sweep(
     entry = kept.prepare(digest(spec["asked"]), spec)
     with kept.locked(entry.id, told=told):
         tidied(entry)
-        done = _Work(kept, entry, plan, cells, progress).done(processes, client)
+        with reporting(progress, "sweep") as heard:
+            done = _Work(kept, entry, plan, cells, heard).done(processes, client)
     if done.failed:
         where, why = next(iter(done.failed.items()))
         count = f"{len(done.failed)} of {some(sum(map(len, cells)), 'cell')}"
@@ -232,7 +234,7 @@ class _Work:
         entry: Entry,
         plan: _Plan,
         table: list[list[Cell]],
-        progress: Callable[[str, int, int], None] | None,
+        progress: Listener,
     ):
         self.store, self.entry, self.plan, self.table, self.progress = store, entry, plan, table, progress
         self.cells = {cell.id: cell for row in self.table for cell in row}
@@ -318,8 +320,7 @@ class _Work:
             shutil.rmtree(self.entry.folder, ignore_errors=True)
 
     def _tell(self) -> None:
-        if self.progress:
-            self.progress("sweep", len(self.results) + len(self.failed), len(self.cells))
+        self.progress("sweep", len(self.results) + len(self.failed), len(self.cells))
 
     def _write(self, *, final: bool = False, seconds: float = 0.0) -> None:
         """The Dataset as far as it goes; the summary only when all is done."""

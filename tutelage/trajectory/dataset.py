@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 import h5py
 import jax
@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from tutelage._checks import flag
 from tutelage._checks import path as path_at
 from tutelage._errors import BadInput
 from tutelage._files import deliver, intact, sealed
@@ -115,26 +114,20 @@ def save(data: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     deliver(place, lambda part: part.write_bytes(content))
 
 
-@overload
-def load(path: str | Path, *, tree: Literal[False] = False) -> xr.Dataset: ...
-@overload
-def load(path: str | Path, *, tree: Literal[True]) -> xr.DataTree: ...
-def load(path: str | Path, *, tree: bool = False) -> xr.Dataset | xr.DataTree:
-    """Read what `save` wrote; the round trip is the identity. `tree`: all groups of a file that has some.
+def load(path: str | Path) -> xr.Dataset:
+    """Read what `save` wrote; the round trip is the identity.
 
     ```python
-    >>> import tempfile, pathlib, xarray as xr, tutelage as tt
-    >>> from tutelage.trajectory.dataset import save
+    >>> import tempfile, pathlib, xarray as xr
+    >>> from tutelage.trajectory.dataset import load, save
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.nc"
     >>> save(xr.Dataset({"loss": ("time", [0.5, 0.25])}), path)
-    >>> tt.load(path).loss.values
+    >>> load(path).loss.values
     array([0.5 , 0.25])
 
     ```
     """
     loaded = load_tree(path)
-    if flag("load: tree", tree):
-        return loaded
     found = whole(loaded)
     if loaded.children and not found.variables:
         groups = ", ".join(loaded.children)

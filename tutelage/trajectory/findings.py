@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tutelage._extensions import extension
 from tutelage._plain import number
 
 
@@ -257,6 +258,10 @@ class Table:
 
     def records(self) -> list[dict[str, Any]]:
         return [row.record() for row in self.rows]
+
+    def to_latex(self) -> str:
+        """The table for a paper, with the rules of `booktabs`."""
+        return str(extension("latex")(self))
 
     @classmethod
     def read(cls, records: list[dict[str, Any]], code: str = "") -> "Table":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from tutelage._checks import one_of
 from tutelage._errors import BadInput, StopReason
 from tutelage._extensions import extension
+from tutelage._plain import plain
 from tutelage.dynamics.base import AbstractDynamics, Prepared
 from tutelage.oracle.base import AbstractOracle
+from tutelage.problem.networks import Weights
 from tutelage.problem.problem import AbstractProblem, Start
 from tutelage.trajectory import dataset as door
 from tutelage.trajectory.asked import Asked, Handover
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 FINAL, STAGES = "final", "stages"
 """Groups of a run's file: the last weights, and its stages."""
+AGAIN = "load it with problem= and dynamics=, or ask for it with tt.run and its store"
 
 
 @runtime_checkable
@@ -70,7 +73,7 @@ class Recorded:
         return self.dataset[name].isel(time=self.dataset["recorded"] - 1)
 
     def save(self, path: str | Path) -> None:
-        """Write one NetCDF file; `tutelage.load` reads its Dataset back."""
+        """Write one NetCDF file."""
         door.save(self.dataset, path)
 
     def to_netcdf(self, path: str | Path) -> None:
@@ -91,6 +94,13 @@ class Recorded:
         """
         frame: DataFrame = extension("table")(self.dataset)
         return frame
+
+
+class Leaves(NamedTuple):
+    """The arrays of weights that were read from a file, and the class of which they were."""
+
+    values: tuple[NDArray[Any], ...]
+    of: str
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class Run(Recorded):
     claims: Table | None = None
     stages: dict[str, "Run"] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    ends: "tuple[Prepared, PyTree] | tuple[NDArray[Any], ...] | None" = field(default=None, repr=False)
+    ends: tuple[Prepared, PyTree] | Leaves | None = field(default=None, repr=False)
     """Where it began and ended; of a run that was read, the leaves of the last weights."""
     entry: Place | None = field(default=None, repr=False, compare=False)
     """Its entry in a store, if it has one."""
@@ -124,11 +134,13 @@ class Run(Recorded):
 
     @cached_property
     def _prepared(self) -> Prepared:
-        if self.ends and isinstance(self.ends[0], Prepared):
+        if self.ends and not isinstance(self.ends, Leaves):
             return self.ends[0]
         asked = self.asked
-        if asked is None or not isinstance(asked.plan, AbstractDynamics):
-            raise BadInput("This run was read from a file, which has no oracle; ask for it with tt.run and its store.")
+        if asked is None:
+            raise BadInput(f"This run was read from a file, which has no oracle; {AGAIN}.")
+        if not isinstance(asked.plan, AbstractDynamics):
+            raise BadInput("This run of several stages was read, and has no oracle; look at one of its `stages`.")
         return asked.plan.prepare(asked.problem, list(asked.seeds), asked.start)
 
     @property
@@ -149,14 +161,17 @@ class Run(Recorded):
 
     @cached_property
     def final(self) -> PyTree:
-        if self.ends and isinstance(self.ends[0], Prepared):
-            return self.ends[1]
-        if not self.ends:
+        if self.ends is None:
             raise BadInput("This run was read from a file without its last weights.")
+        if not isinstance(self.ends, Leaves):
+            return self.ends[1]
+        if self.ends.of == Weights.__name__:
+            second, first = map(jnp.asarray, self.ends.values)
+            return Weights(first, second)
         leaves, structure = jax.tree.flatten(self._like)
-        if len(leaves) != len(self.ends):
+        if len(leaves) != len(self.ends.values):
             raise BadInput("A stage has changed what the weights are made of; compute this run to have the last ones.")
-        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends])
+        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in self.ends.values])
 
     @property
     def _like(self) -> PyTree:
@@ -175,7 +190,7 @@ class Run(Recorded):
     def problem(self) -> AbstractProblem:
         """What was to be learned."""
         if self.asked is None:
-            raise BadInput("This run was read from a file, without its problem; ask for it with tt.run and its store.")
+            raise BadInput(f"This run was read from a file, without its problem; {AGAIN}.")
         return self.asked.problem
 
     @property
@@ -224,8 +239,10 @@ class Run(Recorded):
         """
         return self.with_findings(phases=extension("detect")(self.dataset, *([detectors] if detectors else [])))
 
-    def plot(self, variable: str | None = None, *, title: str | None = None) -> "Figure":
+    def plot(self, variable: str | None = None, *, title: str | None = None, width: float | None = None) -> "Figure":
         """An overview of the run or, with a name, one variable over time, as a matplotlib figure.
+
+        `width`: that of a paper's column in inches, such as 3.25, with fonts to match and no title.
 
         ```python
         >>> import tutelage as tt
@@ -235,7 +252,7 @@ class Run(Recorded):
 
         ```
         """
-        figure: Figure = extension("plot")(self, variable, title=title)
+        figure: Figure = extension("plot")(self, variable, title=title, width=width)
         return figure
 
     def _repr_html_(self) -> str:
@@ -277,18 +294,23 @@ class Run(Recorded):
     @property
     def _frame(self) -> int | None:
         """How many coordinates the weights have; of a run that was read, as was said when it was stored."""
-        if self.ends and isinstance(self.ends[0], Prepared):
+        if self.ends and not isinstance(self.ends, Leaves):
             first = getattr(self.ends[1], "first", None)
             return None if first is None else int(first.shape[-1])
         return None if self.entry is None else self.entry.summary.get("frame")
+
+    def save(self, path: str | Path) -> None:
+        """Write one NetCDF file with all that it has, its last weights and stages too; `tutelage.load` reads it."""
+        about = {"seconds": self.seconds, "facts": json.dumps(plain(self.facts))}
+        door.save(replace(self, dataset=self.dataset.assign_attrs(about)).tree(), path)
 
     def tree(self) -> xr.DataTree:
         """All that a file holds of it: its Dataset, the last weights, and its stages."""
         # Groups share the coordinates of the groups above them, so that stages cannot lie below one of them.
         parts: dict[str, xr.Dataset | xr.DataTree] = {door.WHOLE if self.stages else "/": self.dataset}
         if self.ends is not None:
-            leaves = jax.tree.leaves(self.final)
-            parts[FINAL] = xr.Dataset({str(n): _variable(n, leaf) for n, leaf in enumerate(leaves)})
+            leaves, kind = jax.tree.leaves(self.final), type(self.final).__name__
+            parts[FINAL] = xr.Dataset({str(n): _variable(n, leaf) for n, leaf in enumerate(leaves)}, attrs={"of": kind})
         parts |= {f"{STAGES}/{name}": stage.tree() for name, stage in self.stages.items()}
         return xr.DataTree.from_dict(parts)
 
@@ -297,7 +319,7 @@ class Run(Recorded):
         """From what a file holds."""
         dataset = door.whole(tree)
         leaves = tree.children[FINAL].to_dataset(inherit=False) if FINAL in tree.children else None
-        ends = None if leaves is None else tuple(leaves[str(n)].values for n in range(len(leaves.data_vars)))
+        ends = None if leaves is None else _leaves(leaves)
         parts = tree.children[STAGES].children if STAGES in tree.children else {}
         stages = {name: cls.read(part) for name, part in parts.items()}
         certificate = dataset.attrs.get("certificate")
@@ -311,6 +333,11 @@ class Run(Recorded):
             facts=json.loads(dataset.attrs.get("facts", "{}")),
             ends=ends,
         )
+
+
+def _leaves(group: xr.Dataset) -> Leaves:
+    values = tuple(group[str(n)].values for n in range(len(group.data_vars)))
+    return Leaves(values, str(group.attrs.get("of", "")))
 
 
 def _variable(number: int, leaf: Any) -> xr.Variable:

@@ -200,6 +200,9 @@ def check(
         list[str] | None, typer.Option("--only", metavar="ID", help="Check this claim; may be repeated.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
+    latex: Annotated[
+        Path | None, typer.Option(parser=named, metavar="FILE.tex", help="Write the table for a paper, too.")
+    ] = None,
     folder: StoreFolder = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -217,6 +220,7 @@ def check(
     from tutelage.present.reproduction import Crash
     from tutelage.store.store import Store
 
+    writable(latex, None)
     chosen, settings, _ = configured(study, sets, preset)
     crashes: list[Crash] = []
     safe = guarded(chosen, crashes, refuse_bad_input=True)
@@ -233,6 +237,12 @@ def check(
         print_json(table.records())
     elif not quiet:
         terminal.claims(console(), table, crashes)
+    if latex:
+        from tutelage._files import deliver
+
+        text = table.to_latex()
+        deliver(latex, lambda part: part.write_text(text, encoding="utf-8"))
+        tell(latex)
     if table.broken or crashes:
         raise typer.Exit(1)
 

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -73,6 +73,10 @@ def show(
         typer.Option(metavar="STUDY", help="The study of the run, if it is not installed: a file my_study.py."),
     ] = None,
     figure: FigureFile = None,
+    width: Annotated[
+        float | None,
+        typer.Option(metavar="INCHES", help="Of the figure, such as 3.25, with the fonts of a paper."),
+    ] = None,
     opened: Annotated[bool, typer.Option("--open", help="Draw it and open the picture.")] = False,
     folder: StoreFolder = None,
     as_json: Json = False,
@@ -86,23 +90,24 @@ def show(
     from tutelage.store.store import Store
 
     writable(None, figure)
+    drawn = Drawn(figure, width, opened)
     if _is_file(run):
         from tutelage.trajectory.dataset import load
 
         if check:
             raise BadInput(f"--check needs a run of the store, but {run!r} is a file; `tutelage runs` lists them.")
         _show_dataset(load(run), {}, None, as_json)
-        _picture(load(run), Path(run).stem, figure, opened, None)
+        _picture(load(run), Path(run).stem, drawn, None)
         return
     entry = Store(folder).find(run)
     if entry.trouble:
         raise BadInput(entry.trouble)
     if entry.kind == "sweep":
-        _show_sweep(entry, figure, opened, as_json)
+        _show_sweep(entry, drawn, as_json)
     elif entry.state != "finished":
         _show_unfinished(entry, as_json)
     else:
-        _show_run(entry, study, check, figure, opened, as_json)
+        _show_run(entry, study, check, drawn, as_json)
 
 
 def export(
@@ -219,7 +224,7 @@ def _about(entry: "Entry") -> dict[str, Any]:
     return {"id": entry.id, "state": entry.state, **about, "seeds": len(entry.spec["seeds"]), "folder": entry.folder}
 
 
-def _show_run(entry: "Entry", study: str | None, check: bool, figure: Path | None, opened: bool, as_json: bool) -> None:
+def _show_run(entry: "Entry", study: str | None, check: bool, drawn: "Drawn", as_json: bool) -> None:
     from tutelage.analysis.claims import Table
     from tutelage.present.progress import Progress
     from tutelage.store.fetching import opened as read
@@ -237,7 +242,7 @@ def _show_run(entry: "Entry", study: str | None, check: bool, figure: Path | Non
     _show_dataset(done.dataset, _about(entry), claims, as_json)
     if not as_json:
         _tell_claims(entry, known, done, claims)
-    _picture(done.dataset, f"{name or 'run'} {entry.id[:8]}", figure, opened, entry)
+    _picture(done.dataset, f"{name or 'run'} {entry.id[:8]}", drawn, entry)
     if check and Table.read(claims or []).broken:
         raise typer.Exit(1)
 
@@ -310,7 +315,7 @@ def _show_unfinished(entry: "Entry", as_json: bool) -> None:
         typer.echo("It is not finished; `tutelage run` with the same settings goes on with it.")
 
 
-def _show_sweep(entry: "Entry", figure: Path | None, opened: bool, as_json: bool) -> None:
+def _show_sweep(entry: "Entry", drawn: "Drawn", as_json: bool) -> None:
     from tutelage._plain import some
     from tutelage.present import sweep_tables, terminal
     from tutelage.study.sweep_result import Sweep
@@ -325,31 +330,43 @@ def _show_sweep(entry: "Entry", figure: Path | None, opened: bool, as_json: bool
         if missing:
             cells = some(done.dataset["done"].size, "cell")
             typer.echo(f"{missing} of {cells} have no result; `tutelage sweep` with the same settings computes them.")
-    for path in sweep_tables.draw(done, {}, figure) if figure or opened else ():
+    for path in sweep_tables.draw(done, {}, drawn.figure, width=drawn.width) if drawn.wanted else ():
         tell_aside(path)
-        if opened:
+        if drawn.opened:
             _opened(path)
 
 
-def _picture(dataset: "xr.Dataset", title: str, figure: Path | None, opened: bool, entry: "Entry | None") -> None:
+class Drawn(NamedTuple):
+    """Which picture is wanted: into a file, as wide as a column, and to be opened."""
+
+    figure: Path | None
+    width: float | None
+    opened: bool
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.figure or self.opened)
+
+
+def _picture(dataset: "xr.Dataset", title: str, drawn: Drawn, entry: "Entry | None") -> None:
     """Draw the overview into a file, and open one in the run's folder (or a new one) if asked to."""
-    if not (figure or opened):
+    if not drawn.wanted:
         return
     from tutelage.present import figures
     from tutelage.present.overview import overview
 
     sheet = overview(dataset, title)
-    if figure:
-        figures.save(sheet, figure)
-        tell_aside(figure)
-    if opened:
+    if drawn.figure:
+        figures.save(sheet, drawn.figure, drawn.width)
+        tell_aside(drawn.figure)
+    if drawn.opened:
         import tempfile
 
         from tutelage._files import writing
 
         path = (entry.folder if entry else Path(tempfile.mkdtemp())) / "overview.png"
         with writing(path):
-            figures.save(sheet, path)
+            figures.save(sheet, path, drawn.width)
         tell_aside(path)
         _opened(path)
 
