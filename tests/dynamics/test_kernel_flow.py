@@ -58,7 +58,7 @@ def _start(columns: int) -> tt.Start:
 
 
 def test_a_large_student_is_lazy():
-    """Units in pairs that cancel at the start: with outgoing weights c, weights move by 1/c, and losses are that far."""
+    """Units in pairs that cancel at the start: with outgoing weights c, weights move by 1/c, and losses as much."""
     rows = np.random.default_rng(1).standard_normal((2, 4))
     apart = []
     for scale in (4.0, 16.0):
