@@ -7,7 +7,7 @@ from typing import Any
 
 from tutelage.analysis import Panel, Sheet, line
 from tutelage.bench import results
-from tutelage.bench.cases import NAMES
+from tutelage.bench.cases import NAMES, get
 from tutelage.bench.contest import OURS
 
 ROOT = Path(__file__).parent.parent
@@ -80,6 +80,8 @@ def _case(found: dict[str, Any], name: str) -> str:
         limits = dict.fromkeys(contest["limit"]["name"] for contest in case["contests"] if "limit" in contest)
         parts += [_table(head, rows), _agreement(case)]
         parts += [f"*limit*: the part of tutelage's time that {each} take by themselves, measured." for each in limits]
+        if any("not met" in cell for row in rows for cell in row) and (why := get(name).reason):
+            parts.append(f"*Why a goal is not met.* {why}")
     return "\n\n".join([*parts, *_precision(case), *_growth(case)])
 
 

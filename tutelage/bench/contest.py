@@ -107,9 +107,10 @@ class Case:
     """Contests about one thing, and tables that are no contests.
 
     `contests(quick)` and `tables(quick)` build with sizes of seconds if `quick`; the contests are built without
-    computing anything.
+    computing anything. `reason`: why a goal is not met, shown where one is not.
     """
 
     title: str
     contests: Callable[[bool], Sequence[Contest]] = lambda quick: ()
     tables: Callable[[bool], Mapping[str, Any]] = lambda quick: {}
+    reason: str = ""

@@ -127,4 +127,8 @@ def contests(quick: bool) -> Sequence[Contest]:
     return found
 
 
-CASE = Case("Gradient descent, 4 ReLU teachers, 20 ReLU students", contests)
+REASON = (
+    "A call of 2000 updates at d = 100 takes 12 ms, of which four are on the host: a start is drawn, records become a "
+    "Dataset. Calls of 100,000 updates, which need two thirds of the time for each, show what the loop itself can do."
+)
+CASE = Case("Gradient descent, 4 ReLU teachers, 20 ReLU students", contests, reason=REASON)
