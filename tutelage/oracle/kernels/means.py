@@ -20,7 +20,7 @@ from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.problem.activations import Activation
 from tutelage.problem.atoms import ErfMixture, PiecewiseLinear, Polynomial, Sign, Smooth
 
-Means = Float[Array, " row"]
+Means = Float[Array, " _"]
 
 
 class MeanKernel(AbstractKernel):

@@ -40,8 +40,8 @@ class Offset(Atom):
         value, first, second = (self._coefficients(scale, count + order, order) for order in range(3))
         k, r = np.arange(float(count))[None], scale[:, None]
         root = np.sqrt(np.maximum(k, 1))
-        over = _delayed(first, 1)[:, :count] / root
-        over_twice = _delayed(second, 2)[:, :count] / np.sqrt(np.maximum(k * (k - 1), 1))
+        over = _delayed(first, 1, count) / root
+        over_twice = _delayed(second, 2, count) / np.sqrt(np.maximum(k * (k - 1), 1))
         lift = second[:, :count]
         return ScaleJet(
             value=value,
@@ -80,15 +80,15 @@ def degree(piece: Piece) -> float:
     return math.inf if isinstance(piece, Edge) else piece.degree
 
 
-def _delayed(table: Table, by: int) -> Table:
-    return jnp.pad(table, ((0, 0), (by, 0)))
+def _delayed(table: Float[Array, "row more"], by: int, count: int) -> Float[Array, "row some"]:
+    return jnp.pad(table, ((0, 0), (by, 0)))[:, :count]
 
 
-def _times_square(table: Table, count: int) -> Table:
+def _times_square(table: Float[Array, "row more"], count: int) -> Float[Array, "row some"]:
     """Coefficients of `z^2 f` from those of `f`, of which there are two more."""
     k = np.arange(float(count))[None]
     up = jnp.asarray(np.sqrt((k + 1) * (k + 2))) * table[:, 2 : count + 2]
-    down = jnp.asarray(np.sqrt(k * np.maximum(k - 1, 0))) * _delayed(table, 2)[:, :count]
+    down = jnp.asarray(np.sqrt(k * np.maximum(k - 1, 0))) * _delayed(table, 2, count)
     return up + jnp.asarray(2 * k + 1) * table[:, :count] + down
 
 
