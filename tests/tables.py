@@ -27,6 +27,7 @@ from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.flow import SOLVERS
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.mixture import EmpiricalMixture
+from tutelage.oracle.population import exact
 from tutelage.oracle.routing import passing, winning
 from tutelage.papers.cluster_moe.plan import SecondLayer
 from tutelage.problem import activations as act
@@ -108,6 +109,8 @@ class Seen(NamedTuple):
     samples: tuple[Any, Any] | None = None
     added: tuple[float, float] = (0.0, 0.0)
     """Of a penalty: what is added to the loss is half of this times the squared weights of each layer."""
+    law: tuple[Any, Any] | None = None
+    """Of inputs that are not standard: the root of their covariance and their mean."""
 
 
 def network(seed: int, rows: int, outputs: int, per_unit: int = 1, columns: int = FRAME) -> tt.Weights:
@@ -147,18 +150,30 @@ def _correlated(student: str) -> Callable[[Any], Seen]:
     """Samples that are multiplied by the root, which is turned with the space."""
 
     def make(turn: Any) -> Seen:
-        oracle, hidden, (x, y), _ = _empirical(student)(turn)
+        oracle, hidden, (x, y), *_ = _empirical(student)(turn)
         root = jnp.asarray(turn.T @ (np.diag([2.0, 0.5, 1.0, 0.0]) - np.eye(FRAME)) @ turn + np.eye(turn.shape[1]))
         return Seen(tt.CorrelatedOracle(oracle, root), hidden, (x @ root, y))
 
     return make
 
 
+def _with_mean(student: str, teacher: str, outputs: int = 1) -> Callable[[Any], Seen]:
+    """Inputs with a mean in one direction and a covariance; one direction is constant, as that of biases is."""
+
+    def make(turn: Any) -> Seen:
+        root = jnp.asarray(turn.T @ (np.diag([1.5, 0.5, 1.0, 0.0]) - np.eye(FRAME)) @ turn + np.eye(turn.shape[1]))
+        mean, target = jnp.asarray(np.array([0.5, 0.0, -0.3, 1.0]) @ turn), turned(network(1, TEACHERS, outputs), turn)
+        oracle = exact(tt.activation(student), tt.activation(teacher), target, tied=False, root=root, mean=mean)
+        return Seen(oracle, PlainHidden(tt.activation(student)), law=(root, mean))
+
+    return make
+
+
 def _tied(plain: Callable[[Any], Seen]) -> Callable[[Any], Seen]:
     def make(turn: Any) -> Seen:
-        oracle, student, samples, _ = plain(turn)
-        assert isinstance(student, PlainHidden)
-        return Seen(tt.TiedOracle(oracle), TiedHidden(student.activation), samples)
+        seen = plain(turn)
+        assert isinstance(seen.student, PlainHidden)
+        return seen._replace(oracle=tt.TiedOracle(seen.oracle), student=TiedHidden(seen.student.activation))
 
     return make
 
@@ -207,6 +222,12 @@ ORACLES: dict[str, Callable[[Any], Seen]] = {
     "tied population": _tied(_population("relu", "relu", form="plain")),
     "tied empirical": _tied(_empirical("tanh")),
     "correlated empirical": _correlated("tanh"),
+    "with a mean, erf": _with_mean("erf", "erf", outputs=2),
+    "with a mean, kinks": _with_mean("relu", "abs"),
+    "with a mean, sum of atoms": _with_mean("probit", "he3"),
+    "with a mean, series": _with_mean("erf", "softplus"),
+    "with a mean, tied": _tied(_with_mean("relu", "erf")),
+    "with a mean, penalised": _penalised(_with_mean("probit", "step")),
     "penalised population": _penalised(_population("erf", "erf", outputs=2)),
     "penalised empirical, tied": _penalised(_tied(_empirical("tanh"))),
     "mixture": _mixture(_SQUARE, _SQUARE),

@@ -12,7 +12,7 @@ import pytest
 import tutelage
 from tutelage._version import __version__
 from tutelage.analysis.claims import Verdict
-from tutelage.trajectory.observables import STANDARD, WEIGHTS
+from tutelage.trajectory.observables import BIAS, STANDARD, WEIGHTS
 
 ROOT = Path(tutelage.__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -134,7 +134,7 @@ def test_links_lead_to_files(page):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("observable", (*STANDARD, *WEIGHTS), ids=lambda o: o.name)
+@pytest.mark.parametrize("observable", (*STANDARD, BIAS, *WEIGHTS), ids=lambda o: o.name)
 def test_the_schema_has_every_variable(observable):
     dims = ", ".join(("seed", "time", *observable.dims))
     row = f"| `{observable.name}` | `{dims}` | {observable.units} |"

@@ -84,10 +84,19 @@ CHANGES = {
     }),
     "TwoLayer": (network, {
         "activation_": "erf", "first": tt.GaussianRows(np.nextafter(1e-3, 1)), "second": "mean", "width": 3,
-        "outputs": 2, "trains": ("first",), "tied": True,
+        "outputs": 2, "trains": ("first",), "tied": True, "biases": 0.0,
+    }),
+    "biases": (lambda **c: network(**{"biases": [0.1, 0.2]} | c), {
+        "biases": [0.1, np.nextafter(0.2, 1)],
+    }),
+    "a law of biases": (lambda **c: network(**{"biases": tt.GaussianEntries(0.1)} | c), {
+        "biases": tt.GaussianEntries(0.2),
     }),
     "Gaussian": (lambda **c: tt.Gaussian(**{"dim": 50} | c), {
-        "dim": 51, "covariance": [2.0],
+        "dim": 51, "covariance": [2.0], "mean": [0.0],
+    }),
+    "mean": (lambda **c: tt.Gaussian(**{"dim": 50, "mean": [2.0, 3.0]} | c), {
+        "mean": [2.0, np.nextafter(3.0, 4)],
     }),
     "covariance": (lambda **c: tt.Gaussian(**{"dim": 50, "covariance": [2.0, 3.0]} | c), {
         "covariance": [[2.0, 1e-16], [1e-16, 3.0]],
@@ -126,7 +135,7 @@ CHANGES = {
         "optimiser": optax.sgd(0.2), "steps": 11, "space": "full", "data": 7, "rates": {"first": 2.0},
     }),
     "Given": (lambda **c: tt.Given(**{"first": X[None], "second": np.ones((1, 3, 1)), "times": [1.0]} | c), {
-        "first": moved(X)[None], "second": moved(np.ones((1, 3, 1))), "times": [2.0],
+        "first": moved(X)[None], "second": moved(np.ones((1, 3, 1))), "times": [2.0], "biases": np.ones((1, 3)),
     }),
     "Sphere": (lambda **c: tt.Sphere(**{"samples": 10, "step": 0.1} | c), {
         "samples": 11, "step": 0.2, "loss": "squared",

@@ -325,6 +325,7 @@ def observe(
     second: ArrayLike | None = None,
     *,
     times: ArrayLike | None = None,
+    biases: ArrayLike | None = None,
     record: "Record | When | None" = None,
     store: Store | str | Path | None = None,
     fresh: bool = False,
@@ -336,6 +337,7 @@ def observe(
 
     - `first`: (time, unit, dim) or (seed, time, unit, dim); `second`: (..., unit, output), the problem's own if None.
     - `times`: when the student was there; 0, 1, 2, ... if None.
+    - `biases`: (time, unit) or (seed, time, unit), of a student that has them.
 
     ```python
     >>> import numpy as np, tutelage as tt
@@ -351,7 +353,7 @@ def observe(
     """
     from tutelage.dynamics.given import Given
 
-    given = Given(first, second, times)
+    given = Given(first, second, times, biases)
     seeds = 1 if np.ndim(given.first) == 3 else np.shape(given.first)[0]
     return run(problem, given, seeds=seeds, record=record, store=store, fresh=fresh)
 

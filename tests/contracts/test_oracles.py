@@ -79,8 +79,9 @@ def test_every_oracle_is_in_the_table():
 @EVERY
 def test_the_loss_is_half_the_mean_square(name):
     """Exactly on samples; for a population within 4.5 standard errors of 2e5 of them (false alarms: 7e-6 per row)."""
-    (oracle, student, samples, added), weights, _ = measured(name)
+    (oracle, student, samples, added, law), weights, _ = measured(name)
     x = samples[0] if samples else jnp.asarray(np.random.default_rng(6).standard_normal((200_000, FRAME)))
+    x = x if law is None else x @ law[0] + law[1][None]
     y = samples[1] if samples else taught(oracle, x)
     squares = 0.5 * np.sum((student(weights.first, weights.first @ x.T).T @ weights.second - y) ** 2, axis=1)
     slack = 1e-13 * np.mean(squares) if samples else 4.5 * np.std(squares) / np.sqrt(len(squares))

@@ -130,7 +130,7 @@ MIXED = tt.Mixture(routers=[[1.0, 0.0]], experts=[[0.0, 1.0]])
         (lambda: tt.Gaussian(3, [[1.0, 0.5], [0.0, 1.0]]), "not symmetric"),
         (lambda: tt.Gaussian(3, [1.0, -1.0]), "eigenvalue -1"),
         (lambda: tt.Gaussian(3, ["a"]), "variances"),
-        (lambda: tt.sgd(problem(), step=0.1, steps=2, batch=2), "data="),
+        (lambda: tt.run(problem(student="erf"), tt.Ode(rate=0.1, until=1.0)), "a covariance; standard"),
         (lambda: tt.Problem(tt.Gaussian(3, [2.0]), MIXED, MIXED), "mixture"),
         (lambda: tt.flow(problem(), until=1.0, record=tt.Record(observables=("loss_order",))), "standard inputs"),
     ],

@@ -20,7 +20,6 @@ from tutelage._errors import BadInput
 from tutelage._types import Numbers
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.empirical import EmpiricalOracle
-from tutelage.oracle.kernels import layer_kernel
 from tutelage.oracle.kernels.gated import Moments, Overlaps, overlaps
 from tutelage.oracle.mixture import EmpiricalMixture, Gram, MixtureOracle, units
 from tutelage.oracle.population import PopulationOracle
@@ -175,9 +174,9 @@ def gram_of(oracle: AbstractOracle, weights: Weights) -> tuple[Gram, Float[jax.A
         first, taught = weights.first, oracle.target.first
         student, teacher = oracle.student, oracle.teacher
         return Gram(
-            layer_kernel(student, student).value(first, first),
-            layer_kernel(student, teacher).value(first, taught),
-            layer_kernel(teacher, teacher).value(taught, taught),
+            oracle.kernel(student, student).value(first, first),
+            oracle.kernel(student, teacher).value(first, taught),
+            oracle.kernel(teacher, teacher).value(taught, taught),
         ), oracle.target.second
     if isinstance(oracle, EmpiricalOracle | EmpiricalMixture):
         seen = weights.first @ oracle.x.T

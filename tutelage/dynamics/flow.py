@@ -122,8 +122,8 @@ class Flow(AbstractDynamics):
 def _first_solver(problem: Problem, data: Data) -> Solver:
     """Where no Hessian can be afforded, long runs need stages in place of factorisations."""
     student = problem.student
-    vectors = student.rows + max(problem.teacher.rows, problem.inputs.kept)
-    columns = min(vectors, problem.inputs.dim) if data is None else problem.inputs.dim
+    vectors = student.rows + max(problem.teacher.rows, problem.law.kept)
+    columns = min(vectors, problem.law.dim) if data is None else problem.law.dim
     weights = student.rows * columns + student.width * student.outputs
     return "stabilised" if isinstance(student, Mixture) or weights > LARGEST_HESSIAN else "explicit"
 

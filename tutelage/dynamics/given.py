@@ -1,6 +1,6 @@
 """Weights that were trained elsewhere, as a way to move: from one given place to the next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tutelage._checks import put, table
 from tutelage._errors import BadInput
+from tutelage._identity import LATER
 from tutelage._revisions import REVISIONS
 from tutelage.dynamics.base import AbstractDynamics, DrivenStep, Moment, Prepared
 from tutelage.dynamics.record import Record
@@ -28,6 +29,7 @@ class Given(AbstractDynamics):
     - `second`: outgoing weights (time, unit, output), with a seed axis if `first` has one; those of the problem's
       student, which then must be given there, if None.
     - `times`: increasing; 0, 1, 2, ... if None. All of them are recorded.
+    - `biases`: with axes as of `first` without the last; of a problem whose units have them.
 
     `tutelage.observe` is the short way to it.
     """
@@ -39,6 +41,7 @@ class Given(AbstractDynamics):
     first: ArrayLike
     second: ArrayLike | None = None
     times: ArrayLike | None = None
+    biases: ArrayLike | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
         first = table("Given: first", self.first, "numbers (time, unit, dim), or (seed, time, unit, dim)", axes=(3, 4))
@@ -56,6 +59,12 @@ class Given(AbstractDynamics):
             if second.shape[:-1] != first.shape[:-1]:
                 raise BadInput(f"Given: second has shape {second.shape}, but {wanted} were expected.")
             put(self, second=second)
+        if self.biases is not None:
+            wanted = f"numbers {first.shape[:-1]}, one for each row of first"
+            biases = table("Given: biases", self.biases, wanted, axes=(first.ndim - 1,))
+            if biases.shape != first.shape[:-1]:
+                raise BadInput(f"Given: biases has shape {biases.shape}, but {wanted}, were expected.")
+            put(self, biases=biases)
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
@@ -69,6 +78,11 @@ class Given(AbstractDynamics):
         if not isinstance(student, TwoLayer):
             raise BadInput("Given: the student is a mixture; a two-layer network was expected.")
         first = _with_seeds("first", first, (seeds, student.width, problem.inputs.dim))
+        if problem.biased != (self.biases is not None):
+            has = "have biases, which are not given" if problem.biased else "have no biases, but some are given"
+            raise BadInput(f"Given: the units {has}; pass biases where the student has them, and only there.")
+        if self.biases is not None:
+            first = np.concatenate([np.reshape(np.asarray(self.biases), (*first.shape[:-1], 1)), first], axis=-1)
         if self.second is not None:
             wanted = (seeds, student.width, student.outputs)
             return host_weights(first, _with_seeds("second", np.asarray(self.second), wanted))

@@ -138,14 +138,15 @@ class Sgd(AbstractDynamics):
         return of_network(problem, seeds, columns) | {f"use a batch smaller than {self.batch}": drawn}
 
     def _columns(self, problem: Problem) -> int:
+        dim = problem.law.dim
         if self.law == "direct":
-            return problem.inputs.dim
-        rows, columns = problem.student.rows, columns_of(problem)
-        return frame_of(problem.inputs.dim, rows, columns, self.batch, learns="first" in problem.student.layers).columns
+            return dim
+        rows, columns = problem.student.rows, min(columns_of(problem) + problem.law.kept, dim)
+        return frame_of(dim, rows, columns, self.batch, learns="first" in problem.student.layers).columns
 
     def prepare(self, problem: AbstractProblem, seeds: list[int], start: Start | None = None) -> Prepared:
         problem = of_kind(problem, Problem, self.name)
-        problem.check_samples()
+        problem.student.check_samples()
         begin, frame = self._begun(problem, seeds, start)
         step = OnlineStep(
             # With an optimiser, which has a step size of its own, an update is one unit of time.
@@ -159,6 +160,8 @@ class Sgd(AbstractDynamics):
             schedule=self.schedule,
             precision=self.dtype,
             optimiser=self.optimiser,
+            root=None if problem.law.standard else jnp.asarray(problem.law.root),
+            mean=None if problem.law.mean is None else jnp.asarray(problem.law.centre),
         )
         return Prepared(step, population_oracle(problem, begin.teacher), False, *begin, keys_of(seeds))
 
@@ -171,7 +174,7 @@ class Sgd(AbstractDynamics):
             kept = self._kept(problem, starts[0])
             starts = [_settled(problem, start, kept) for start in starts]
         rows, columns = starts[0].student.first.shape
-        frame = frame_of(problem.inputs.dim, rows, columns, self.batch, learns="first" in problem.student.layers)
+        frame = frame_of(problem.law.dim, rows, columns, self.batch, learns="first" in problem.student.layers)
         return begun([_padded(start, frame.columns) for start in starts]), frame
 
     def _kept(self, problem: Problem, start: Start) -> int:
@@ -250,7 +253,8 @@ def _settled(problem: Problem, start: Start, kept: int) -> Start:
     """The start in coordinates that online SGD does not leave, with room for `kept` further vectors per unit."""
     rows = np.asarray(start.student.first)
     room = np.concatenate([rows, np.zeros((kept * len(rows), rows.shape[1]))])
-    teacher, student = settle(problem.inputs.dim, np.asarray(start.teacher.first), room)
+    law = problem.law
+    teacher, student = settle(law.dim, np.asarray(start.teacher.first), room, kept=law.kept)
     return Start(host_weights(teacher, start.teacher.second), host_weights(student[: len(rows)], start.student.second))
 
 
@@ -260,12 +264,13 @@ class OnlineStep(AbstractStep):
     - `step_size`, `rates`, `trains`, `schedule`: as for `DescentStep`.
     - `batch`: samples per update. `noise`: standard deviation of the label noise, None for none.
     - `outside`: the number of dimensions outside the frame before the first update; None if it has all that there are.
-      If not None, the frame has the teachers' columns first, then as many as there are units (and vectors in the
-      optimiser's state), then the spare ones, and all but the teachers' turn: inner products with the teachers and
-      between units have a meaning, single coordinates do not.
+      If not None, the frame has the coordinates of inputs that are not standard first, then the teachers' columns, then
+      as many as there are units (and vectors in the optimiser's state), then the spare ones. From there on all turn:
+      inner products with the teachers and between units have a meaning, single coordinates do not.
     - `ahead`: updates after which the spare columns are used up, and random numbers are made anew.
     - `precision`: of the samples and of what is computed from them; weights are kept in double precision.
     - `optimiser`: from optax, in place of `- step * gradient`; it gets a dictionary of the layers that train.
+    - `root`, `mean`: of the first coordinates of the inputs, `root` times standard ones plus `mean`; None for standard.
     """
 
     step_size: Float[Array, ""]
@@ -278,6 +283,8 @@ class OnlineStep(AbstractStep):
     schedule: Schedule | None = eqx.field(static=True, default=None)
     precision: str = eqx.field(static=True, default="float64")
     optimiser: "GradientTransformation | None" = eqx.field(static=True, default=None)
+    root: Float[Array, "kept kept"] | None = None
+    mean: Float[Array, " kept"] | None = None
 
     def begin(self, oracle: AbstractOracle, weights: Weights) -> Moment:
         state = None if self.optimiser is None else self.optimiser.init(self._layers(weights))
@@ -323,17 +330,27 @@ class OnlineStep(AbstractStep):
         if self.noise is not None:
             labels = normals(key, clock, _LABELS, (weights.second.shape[1], self.batch), self.precision)
         if self.outside is None:
-            return normals(key, clock, _INPUTS, (columns, self.batch), self.precision), labels, None
+            return self._coloured(normals(key, clock, _INPUTS, (columns, self.batch), self.precision)), labels, None
         rank, first = self._spare(weights)
         inputs = normals(key, clock, _INPUTS, (columns - rank, self.batch), self.precision)
         # No unit has been outside of the columns that are in use, and none is beyond the space itself.
         here, used = jnp.arange(columns, dtype=float), (first + place * rank).astype(float)
         inputs = jnp.where((here[:-rank] < jnp.minimum(used, first + self.outside))[:, None], inputs, 0)
-        inputs = jnp.pad(inputs, ((0, rank), (0, 0)))
+        inputs = self._coloured(jnp.pad(inputs, ((0, rank), (0, 0))))
         outside = self._outside(key, clock, place * rank, weights)
         if self.batch > rank:
             return inputs, labels, outside
         return inputs + self._cast(outside.T), labels, None
+
+    def _coloured(self, inputs: Float[Array, "column sample"]) -> Float[Array, "column sample"]:
+        """Examples from standard ones."""
+        if self.root is None:
+            return inputs
+        kept = len(self.root)
+        inside = self._cast(self.root) @ inputs[:kept]
+        if self.mean is not None:
+            inside = inside + self._cast(self.mean)[:, None]
+        return jnp.concatenate([inside, inputs[kept:]])
 
     def _outside(self, key: Key, clock: Array, used: Array, weights: Weights) -> Float[Array, "rank column"]:
         """What the examples of an update are outside the frame, in the spare columns after the `used` ones."""

@@ -49,9 +49,11 @@ def columns_of(problem: Problem, *, full: bool = False) -> int:
     """How many coordinates there are."""
     law = problem.student.first
     means = len(law.mean) if isinstance(law, AbstractRows) else 0
-    dim = problem.inputs.dim
-    given = max(problem.teacher.rows + means, problem.inputs.kept)
-    return dim if full else min(problem.student.rows + given, dim)
+    dim, given = problem.law.dim, problem.teacher.rows + means
+    if kept := problem.inputs.kept:  # the frame then has all coordinates that were given
+        own = np.array(law.mean) if isinstance(law, AbstractRows) else np.asarray(law)
+        given = max(given, kept, np.asarray(problem.teacher.first).shape[-1], own.shape[-1])
+    return dim if full else min(problem.student.rows + given + problem.biased, dim)
 
 
 def of_network(problem: Problem, seeds: int, columns: int) -> Room:
@@ -67,7 +69,7 @@ def of_data(problem: Problem, seeds: int, data: Data) -> Room:
     """Of the samples that a student descends on."""
     if data is None:
         return {}
-    columns = problem.inputs.dim + problem.student.outputs + problem.teacher.rows
+    columns = problem.law.dim + problem.student.outputs + problem.teacher.rows
     if isinstance(data, int):
         return {f"draw fewer than {data} samples": DRAWN * NUMBER * float(seeds) * data * columns}
     return {"use fewer samples": DRAWN * NUMBER * float(np.size(data[0]))}

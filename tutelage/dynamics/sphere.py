@@ -29,7 +29,7 @@ from tutelage.oracle.base import AbstractOracle, Population
 from tutelage.oracle.population import population_oracle
 from tutelage.problem.frame import settle
 from tutelage.problem.networks import TwoLayer, Weights, host_weights
-from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind
+from tutelage.problem.problem import AbstractProblem, Problem, Start, of_kind, refuse_offsets
 
 _PLANE = 0  # what random numbers are for; `chi_squares` takes the last two purposes
 BLOCK = 64  # samples of a step of the loop; results do not depend on it
@@ -108,6 +108,7 @@ def _check_student(problem: Problem) -> None:
     student = problem.student
     if not isinstance(student, TwoLayer) or student.tied:
         raise BadInput("sphere: the student is a mixture or tied, but a plain tt.TwoLayer was expected.")
+    refuse_offsets(problem, "sphere")
     if student.layers != ("first",):
         raise BadInput(
             f"sphere: the student trains {student.layers}, but on the sphere only incoming weights move; "

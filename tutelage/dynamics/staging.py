@@ -49,7 +49,7 @@ def staged(
     `full`: with all `dim` coordinates, which samples have anyway.
     """
     full = full or data is not None
-    if start is not None and full and start.teacher.first.shape[-1] != problem.inputs.dim:
+    if start is not None and full and start.teacher.first.shape[-1] != problem.law.dim:
         raise BadInput(
             f"A stage {'in full space' if data is None else 'on samples'} needs weights with all their dim entries, "
             f"but the stage before it ran in a frame of {start.teacher.first.shape[-1]} coordinates; give that one "
@@ -78,6 +78,8 @@ def loss_of(problem: Problem, start: Start, seeds: list[int], data: Data) -> tup
             f"data: x has shape {x.shape} and y {y.shape}, but (samples, {wanted[0]}) and (samples, {wanted[1]}) were "
             "expected."
         )
+    if problem.biased:  # the constant that their biases are weights of
+        x = np.pad(x, ((0, 0), (1, 0)), constant_values=1.0)
     return empirical(problem, x, y), False
 
 

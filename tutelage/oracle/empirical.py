@@ -136,7 +136,7 @@ def _without_penalty(problem: Problem, x: ArrayLike, y: ArrayLike) -> AbstractOr
 def draw(problem: Problem, target: Weights, samples: int, seed: int) -> AbstractOracle:
     """The empirical oracle of `samples` noisy examples of the problem, for teacher weights in all coordinates."""
     random = stream(seed, 1)
-    x = problem.inputs.coloured(random.standard_normal((samples, target.first.shape[1])))
+    x = problem.law.coloured(random.standard_normal((samples, target.first.shape[1])))
     seen = jnp.asarray(np.asarray(target.first) @ x.T)
     clean = problem.teacher.hidden(jnp.asarray(target.first), seen).T @ jnp.asarray(target.second)
     y = clean + problem.noise * random.standard_normal(clean.shape)

@@ -8,10 +8,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from tutelage._checks import instance, one_of
+from tutelage._checks import flag, instance, one_of
+from tutelage._errors import BadInput
 from tutelage.oracle.base import AbstractOracle, assemble
 from tutelage.oracle.batched_cond import compute_where
-from tutelage.oracle.correlated import CorrelatedOracle, whitened
+from tutelage.oracle.correlated import CorrelatedOracle, Mean, Root, whitened
 from tutelage.oracle.kernels import layer_kernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.mixture import MixtureOracle
@@ -43,6 +44,9 @@ class PopulationOracle(AbstractOracle):
     `form`: "both", which asks the grouped form where the plain one has cancelled; "plain"; "grouped", whose gradient is
     always grouped; "settled", plain where nothing is to be gained: in a minimum with a loss the groups do not cancel.
 
+    `means`: the first column of all rows, students' and teachers', is the mean of what a unit sees: the weight of an
+    input that always is 1. A loss is then rounding noise below 1e-14 times the squared outputs of all units.
+
     ```python
     >>> import jax.numpy as jnp, tutelage as tt
     >>> target = tt.Weights(first=jnp.array([[1.0, 0.0]]), second=jnp.ones((1, 1)))
@@ -59,13 +63,27 @@ class PopulationOracle(AbstractOracle):
     target: Weights
     accuracy: str = eqx.field(static=True)
     form: Form = eqx.field(static=True)
+    means: bool = eqx.field(static=True)
 
-    def __init__(self, *, student: LayerSpec, teacher: LayerSpec, target: Weights, form: Form = "both"):
+    def __init__(
+        self,
+        *,
+        student: LayerSpec,
+        teacher: LayerSpec,
+        target: Weights,
+        form: Form = "both",
+        means: bool = False,
+    ):
         instance("PopulationOracle: target", target, Weights, "tt.Weights of the teacher")
         one_of("PopulationOracle: form", form, FORMS)
         self.student, self.teacher = layer_units(student), layer_units(teacher)
-        self.target, self.form = target, form
-        parts = {layer_kernel(self.student, self.student).accuracy, layer_kernel(self.student, self.teacher).accuracy}
+        self.target, self.form, self.means = target, form, flag("PopulationOracle: means", means)
+        if self.means and self.student.jumps:
+            raise BadInput(
+                f"A student of {self.student.name} has no population gradient here with biases, or a mean of the "
+                "inputs; use a smooth activation or a piecewise linear one."
+            )
+        parts = {self.kernel(self.student, self.student).accuracy, self.kernel(self.student, self.teacher).accuracy}
         self.accuracy = "; ".join(sorted(parts))
 
     @property
@@ -73,11 +91,15 @@ class PopulationOracle(AbstractOracle):
         """What the student's units and the teacher's compute on samples."""
         return PlainHidden(self.student), PlainHidden(self.teacher)
 
+    def kernel(self, one: LayerUnits, other: LayerUnits) -> AbstractKernel:
+        """That of two layers of such rows."""
+        return layer_kernel(one, other, means=self.means)
+
     @property
     def on_lines(self) -> bool:
         """Whether the cancellation-free line form applies: a linear teacher, piecewise-linear students."""
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
-        return student is not None and teacher is not None and teacher.kink == 0
+        return not self.means and student is not None and teacher is not None and teacher.kink == 0
 
     @property
     def on_groups(self) -> bool:
@@ -86,7 +108,8 @@ class PopulationOracle(AbstractOracle):
 
     def _shared_kink(self) -> PiecewiseLinear | None:
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
-        return student if student is not None and student == teacher and student.kink != 0 else None
+        shared = student is not None and student == teacher and student.kink != 0 and not self.means
+        return student if shared else None
 
     def _lines(self, weights: Weights) -> Lines:
         student, teacher = _piecewise_linear(self.student), _piecewise_linear(self.teacher)
@@ -100,11 +123,11 @@ class PopulationOracle(AbstractOracle):
         if isinstance(self.student, Activation) and self.student == self.teacher:
             rows = jnp.concatenate([weights.first, self.target.first])
             return [
-                (layer_kernel(self.student, self.student), rows, jnp.concatenate([weights.second, -self.target.second]))
+                (self.kernel(self.student, self.student), rows, jnp.concatenate([weights.second, -self.target.second]))
             ]
         return [
-            (layer_kernel(self.student, self.student), weights.first, weights.second),
-            (layer_kernel(self.student, self.teacher), self.target.first, -self.target.second),
+            (self.kernel(self.student, self.student), weights.first, weights.second),
+            (self.kernel(self.student, self.teacher), self.target.first, -self.target.second),
         ]
 
     def loss(self, weights: Weights) -> Float[Array, ""]:
@@ -176,13 +199,13 @@ class PopulationOracle(AbstractOracle):
     def floor(self) -> Float[Array, ""]:
         """The loss of the zero network, `1/2 E|f*|^2`."""
         rows, out = self.target.first, self.target.second
-        return 0.5 * jnp.sum((out @ out.T) * layer_kernel(self.teacher, self.teacher).value(rows, rows))
+        return 0.5 * jnp.sum((out @ out.T) * self.kernel(self.teacher, self.teacher).value(rows, rows))
 
     def drop(self, weights: Weights) -> Float[Array, ""]:
         """How far the loss lies below that of the zero network, without forming the difference."""
         first, out = weights.first, weights.second
-        own = layer_kernel(self.student, self.student).value(first, first)
-        met = layer_kernel(self.student, self.teacher).value(first, self.target.first)
+        own = self.kernel(self.student, self.student).value(first, first)
+        met = self.kernel(self.student, self.teacher).value(first, self.target.first)
         return jnp.sum((out @ self.target.second.T) * met) - 0.5 * jnp.sum((out @ out.T) * own)
 
     def _size(self, weights: Weights) -> Float[Array, ""]:
@@ -228,7 +251,7 @@ class PopulationOracle(AbstractOracle):
     def _products(self, weights: Weights) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
         """Its blocks: `K I` for V_l and V_m, `V_m dK(w_m, w_l)^T` for V_l and w_m, and the one for w_l and w_m."""
         first, out = weights.first, weights.second
-        own = layer_kernel(self.student, self.student)
+        own = self.kernel(self.student, self.student)
         slope = own.gradient(first, first)  # d K(w_m, w_l) / d w_m at [m, l]
         outer = jnp.einsum("lm,rs->lrms", own.value(first, first), jnp.eye(out.shape[1]))
         between = _times(out.T[None, :, :, None], jnp.swapaxes(slope, 0, 1)[:, None])
@@ -286,8 +309,10 @@ def _without_penalty(problem: Problem, target: Weights) -> AbstractOracle:
     if isinstance(student, Mixture) and isinstance(teacher, Mixture):
         return MixtureOracle(student.hidden, teacher.hidden, target)
     assert isinstance(student, TwoLayer) and isinstance(teacher, TwoLayer)
-    root = None if problem.inputs.covariance is None else jnp.asarray(problem.inputs.root)
-    return exact(student.activation, teacher.activation, teacher.plain(target), tied=student.tied, root=root)
+    law, target = problem.law, teacher.plain(target)
+    root = None if law.standard else jnp.asarray(law.root)
+    mean = None if law.mean is None else jnp.asarray(law.centre)
+    return exact(student.activation, teacher.activation, target, tied=student.tied, root=root, mean=mean)
 
 
 def exact(
@@ -296,13 +321,16 @@ def exact(
     target: Weights,
     *,
     tied: bool,
-    root: Float[Array, "kept kept"] | None = None,
+    root: Root | None = None,
+    mean: Mean | None = None,
 ) -> PopulationOracle | CorrelatedOracle | TiedOracle:
-    """The exact oracle of a student, plain or tied, of a plain teacher; `root`: of the covariance of the inputs."""
-    target = target if root is None else whitened(target, root)
-    teacher, target = _translated(student, teacher, target)
-    plain = PopulationOracle(student=student, teacher=teacher, target=target)
-    oracle = plain if root is None else CorrelatedOracle(plain, root)
+    """The exact oracle of a student, plain or tied, of a plain teacher; `root`: of the covariance of the inputs; with
+    it they may have a `mean`."""
+    means = mean is not None
+    teacher, target = (teacher, target) if means else _translated(student, teacher, target)
+    seen = target if root is None else whitened(target, root, mean)
+    plain = PopulationOracle(student=student, teacher=teacher, target=seen, means=means)
+    oracle = plain if root is None else CorrelatedOracle(plain, root, mean, target)
     return TiedOracle(oracle) if tied else oracle
 
 

@@ -47,7 +47,7 @@ class Atom(eqx.Module):
 
     @abc.abstractmethod
     def derivative(self, z: Array, order: int = 0) -> Array:
-        """The derivative of the given order (0, 1 or 2), almost everywhere."""
+        """The derivative of the given order, almost everywhere."""
 
     @abc.abstractmethod
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:
@@ -297,7 +297,7 @@ class Smooth(Atom):
             fn = jax.grad(fn)
         z = jnp.asarray(z)
         smooth = jax.vmap(fn)(z.ravel()).reshape(z.shape)
-        removed = (jnp.abs(z), jnp.sign(z), jnp.zeros_like(z))[order]
+        removed = (jnp.abs(z), jnp.sign(z), jnp.zeros_like(z))[min(order, 2)]
         return smooth - (self.kink_removed * removed).astype(smooth.dtype)
 
     def scale_jet(self, scale: Scales, count: int) -> ScaleJet:

@@ -76,11 +76,16 @@ def anchor(dim: int, rows: Matrix, free: int, *, full: bool, kept: int = 0) -> t
     return frame, frame.pad(coordinates)
 
 
-def settle(dim: int, teacher: Matrix, student: Matrix) -> tuple[Matrix, Matrix]:
-    """Teacher and student rows with the teacher's directions first, then one column per student unit (if `dim` allows).
+def settle(dim: int, teacher: Matrix, student: Matrix, *, kept: int = 0) -> tuple[Matrix, Matrix]:
+    """Teacher and student rows with the first `kept` coordinates as they are, then the teacher's directions, then one
+    column per student unit (if `dim` allows).
 
     The coordinates of online SGD, which leaves the span that it starts in.
     """
+    if kept:
+        (one, taught), (other, learning) = (np.split(rows, [kept], axis=1) for rows in (teacher, student))
+        taught, learning = settle(dim - kept, taught, learning)
+        return np.hstack([one, taught]), np.hstack([other, learning])
     turn = np.linalg.qr(teacher.T, mode="complete")[0]
     own = min(teacher.shape)
     columns = own + min(len(student), dim - own)

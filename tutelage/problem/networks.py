@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from tutelage._checks import flag, mapping, one_of, several, table, whole
+from tutelage._checks import flag, mapping, one_of, put, several, table, whole
 from tutelage._errors import BadInput
 from tutelage._limits import fits
 from tutelage.problem.assorted import LayerSpec, LayerUnits, count_of, each_unit, layer_units
@@ -75,6 +75,8 @@ class Network(abc.ABC):
     width: int
     outputs: int
     trains: tuple[str, ...]
+    # Of the class, so that networks without biases are described as they always were.
+    biases: ClassVar[Matrix | AbstractEntries | None] = None
 
     @abc.abstractmethod
     def _units(self) -> tuple[Hashable, ...]:
@@ -87,7 +89,7 @@ class Network(abc.ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network) or self._key() != other._key():
             return False
-        return _same(self.first, other.first) and _same(self.second, other.second)
+        return all(_same(getattr(self, name), getattr(other, name)) for name in ("first", "second", "biases"))
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -97,7 +99,8 @@ class Network(abc.ABC):
         return type(self), self._units(), self.width, self.outputs, self.trains
 
     def __repr__(self) -> str:
-        weights = (f"first={_brief(self.first)}", f"second={_brief(self.second)}")
+        given = {"first": self.first, "second": self.second, "biases": self.biases}
+        weights = (f"{name}={_brief(value)}" for name, value in given.items() if value is not None)
         arguments = (*self._shown(), f"width={self.width}", *weights, f"trains={self.trains}")
         return f"{type(self).__name__}({', '.join(arguments)})"
 
@@ -120,13 +123,15 @@ LONG = 80
 
 
 class TwoLayer(Network):
-    """A two-layer network `f(x) = sum_i second_i s(first_i . x)`.
+    """A two-layer network `f(x) = sum_i second_i s(first_i . x + bias_i)`; without biases unless they are given.
 
     - `activation`: a name ("relu", "erf", "he3", ...; `tt.activations()` lists them), an `Activation`, or any
       JAX-traceable function; or a list of these, one for each unit.
     - `first`: incoming weights, as an array (units, at most dim; missing columns are zero) or a law of rows.
     - `second`: outgoing weights, as an array (units,) or (units, outputs), "ones", "mean" (1/width each), or a
       law of entries.
+    - `biases`: one for each unit, or one number for all; or a law of entries. A bias is the weight of an input that
+      always is 1: it is learned, slowed and penalised with the incoming weights. None for no biases.
     - `width`, `outputs`: needed only where a law leaves them open.
     - `trains`: the layers that learn, when the network is a student.
     - `tied`: outgoing weights are tied to the norms, `f(x) = sum_i second_i |first_i| s(first_i . x)`. With
@@ -156,6 +161,7 @@ class TwoLayer(Network):
         outputs: int = 1,
         trains: tuple[str, ...] = ("first", "second"),
         tied: bool = False,
+        biases: "ArrayLike | AbstractEntries | None" = None,
     ):
         self.activation, outputs = layer_units(activation), whole("TwoLayer: outputs", outputs, least=1)
         self.first = first if isinstance(first, AbstractRows) else given_matrix("TwoLayer", "first", first)
@@ -166,6 +172,10 @@ class TwoLayer(Network):
         self.outputs = outputs if isinstance(self.second, AbstractEntries) else self.second.shape[1]
         self.trains = chosen_layers("TwoLayer: trains", trains, ("first", "second"))
         self.tied = flag("TwoLayer: tied", tied)
+        if biases is not None:
+            put(self, biases=_given_biases(biases, self.width))
+            if self.tied:
+                raise BadInput("TwoLayer: a tied network has no biases; leave out biases, or tied.")
         self._check_rows()
 
     @property
@@ -211,12 +221,14 @@ class TwoLayer(Network):
 
     def output(self, x: ArrayLike) -> Matrix:
         """What a network with given weights says about inputs (sample, dim or fewer): (sample, output)."""
-        if isinstance(self.first, AbstractRows) or isinstance(self.second, AbstractEntries):
+        laws = (AbstractRows, AbstractEntries)
+        if isinstance(self.first, laws) or isinstance(self.second, laws) or isinstance(self.biases, laws):
             raise BadInput("TwoLayer: a network whose weights are laws has no outputs; give them as arrays.")
         inputs = table("TwoLayer: x", x, "a matrix of finite numbers (samples, dim)", axes=(2,))
         if inputs.shape[1] < self.first.shape[1]:
             raise BadInput(f"TwoLayer: x has {inputs.shape[1]} columns, but first has {self.first.shape[1]}.")
         seen = self.first @ inputs[:, : self.first.shape[1]].T
+        seen = seen if self.biases is None else seen + self.biases[:, None]
         hidden = np.asarray(self.hidden(jnp.asarray(self.first), jnp.asarray(seen)))
         return np.asarray(hidden.T @ self.second)
 
@@ -228,15 +240,29 @@ class TwoLayer(Network):
                 "would not move; use population dynamics, train the second layer alone, or a smooth activation."
             )
 
+    def _lifted(self, place: int) -> bool:
+        """Whether a unit has, or may have, a bias."""
+        return isinstance(self.biases, AbstractEntries) or (self.biases is not None and bool(self.biases[place]))
+
     def _check_rows(self) -> None:
         if isinstance(self.first, AbstractRows):
             return
         for place, (row, unit) in enumerate(zip(self.first, each_unit(self.activation, self.width), strict=True)):
-            if 0.0 in unit.kinks and not row.any():
+            if 0.0 in unit.kinks and not row.any() and not self._lifted(place):
                 raise BadInput(
                     f"TwoLayer: row {place} of first is zero, where {unit.name} has no derivative; "
                     "remove that unit or give it a small non-zero vector."
                 )
+
+
+def _given_biases(given: "ArrayLike | AbstractEntries", width: int) -> Matrix | AbstractEntries:
+    """One for each unit, or their law."""
+    if isinstance(given, AbstractEntries):
+        return given
+    found = table("TwoLayer: biases", given, "a number for each unit, one for all, or a law of entries", axes=(0, 1))
+    if found.ndim and len(found) != width:
+        raise BadInput(f"TwoLayer: there are {len(found)} biases and {width} units; give one for each, or one for all.")
+    return np.full(width, found)
 
 
 def given_matrix(owner: str, name: str, value: ArrayLike) -> Matrix:

@@ -2,11 +2,13 @@
 
 import abc
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
+from numpy.random import Generator
 
 from tutelage._checks import instance, put, real, whole
 from tutelage._errors import BadInput
@@ -54,11 +56,17 @@ def plain_networks(problem: "Problem", whose: str) -> tuple[TwoLayer, TwoLayer]:
         raise BadInput(f"{whose}: the student or its teacher is a mixture or tied; two-layer networks were expected.")
     if not all(isinstance(each.activation, Activation) for each in (student, teacher)):
         raise BadInput(f"{whose}: the units of a network have several activations; one for all was expected.")
-    if problem.inputs.covariance is not None:
-        raise BadInput(f"{whose}: the inputs have a covariance; standard ones were expected.")
+    refuse_offsets(problem, whose)
     if problem.penalty is not None:
         raise BadInput(f"{whose}: the problem has a penalty on the weights; leave it out.")
     return student, teacher
+
+
+def refuse_offsets(problem: "Problem", whose: str) -> None:
+    """Refuse inputs that are not standard, and biases."""
+    if not problem.law.standard:
+        has = "units have biases" if problem.biased else "inputs have a mean or a covariance"
+        raise BadInput(f"{whose}: the {has}; standard inputs and no biases were expected.")
 
 
 def one_kind(units: LayerUnits) -> Activation:
@@ -78,7 +86,7 @@ class Start(NamedTuple):
 class Problem(AbstractProblem):
     """A student that learns from a teacher on Gaussian inputs.
 
-    - `inputs`: `Gaussian(dim)`, with a covariance if they are not standard.
+    - `inputs`: `Gaussian(dim)`, with a mean or a covariance if they are not standard.
     - `teacher`: a `TwoLayer` or a `Mixture` with given weights; they need be neither orthogonal nor of equal norm.
     - `student`: a network of the same kind, with given weights or laws.
     - `noise`: standard deviation of the label noise. It enters sampled labels; population losses are reported
@@ -113,29 +121,33 @@ class Problem(AbstractProblem):
         put(self, noise=real("Problem: noise", self.noise, least=0))
         if self.penalty is not None:
             instance("Problem: penalty", self.penalty, Penalty, "a tt.Penalty such as tt.Penalty(second=0.1)")
-        if isinstance(teacher.first, AbstractRows) or isinstance(teacher.second, AbstractEntries):
+        laws = (AbstractRows, AbstractEntries)
+        if any(isinstance(each, laws) for each in (teacher.first, teacher.second, teacher.biases)):
             raise BadInput("Problem: the teacher's weights must be given as arrays; draw them first if random.")
         if type(teacher) is not type(self.student):
             raise BadInput(
                 f"Problem: the teacher is a {type(teacher).__name__} and the student a {type(self.student).__name__}; "
                 "both must be of one kind."
             )
-        if isinstance(teacher, Mixture) and self.inputs.covariance is not None:
-            raise BadInput("Problem: a mixture is known for standard inputs only; leave the covariance out.")
+        if isinstance(teacher, Mixture) and not self.inputs.standard:
+            raise BadInput("Problem: a mixture is known for standard inputs only; leave out the mean or covariance.")
+        if teacher.biases is not None and self.student.biases is None:
+            raise BadInput("Problem: the teacher has biases and the student has none; pass biases=0.0 to begin with.")
         if teacher.outputs != self.student.outputs:
             raise BadInput(
                 f"Problem: the teacher has {teacher.outputs} outputs and the student {self.student.outputs}; "
                 "they must agree."
             )
 
-    def check_samples(self) -> None:
-        """Refuse what gradients on fresh samples in a frame cannot do."""
-        self.student.check_samples()
-        if self.inputs.covariance is not None:
-            raise BadInput(
-                "Online SGD draws standard inputs, but these have a covariance; use population dynamics, or samples "
-                "that are drawn once (data=)."
-            )
+    @property
+    def biased(self) -> bool:
+        """Whether units have biases; the first column of incoming weights then is theirs."""
+        return self.student.biases is not None
+
+    @cached_property
+    def law(self) -> Gaussian:
+        """What rows of incoming weights see: the inputs, with a constant 1 in front of them if there are biases."""
+        return self.inputs.with_constant() if self.biased else self.inputs
 
     def begin(self, seed: int, *, full: bool = False) -> Start:
         """Initial weights in the frame (`full=True`: in all `dim` coordinates, for data that must exist)."""
@@ -154,7 +166,10 @@ class Problem(AbstractProblem):
         second = student.second
         if isinstance(second, AbstractEntries):
             second = second.entries(draw, (student.width, student.outputs))
-        return Start(host_weights(rows[:count], taught), host_weights(first, second))
+        target = rows[:count]
+        if self.biased:
+            target, first = _lifted(self.teacher.biases, target, draw), _lifted(student.biases, first, draw)
+        return Start(host_weights(target, taught), host_weights(first, second))
 
     def _given_rows(self) -> Matrix:
         """The teacher's rows, then the student's given rows or means, padded to equal length."""
@@ -163,3 +178,13 @@ class Problem(AbstractProblem):
         parts = [self.teacher.first] + ([extra] if len(extra) else [])
         columns = max(part.shape[1] for part in parts)
         return np.concatenate([np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in parts])
+
+
+def _lifted(biases: Matrix | AbstractEntries | None, rows: Matrix, draw: Generator) -> Matrix:
+    """Rows with their biases in front; 0 for none."""
+    count = len(rows)
+    if isinstance(biases, AbstractEntries):
+        column = biases.entries(draw, (count, 1))
+    else:
+        column = np.zeros((count, 1)) if biases is None else biases[:, None]
+    return np.concatenate([column, rows], axis=1)

@@ -1,13 +1,14 @@
 """What is measured along a run. Each observable is computed inside the compiled loop, at the recording times."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from tutelage._checks import instance, whole
 from tutelage._errors import BadInput, unknown
@@ -81,6 +82,9 @@ STANDARD = (
     Observable("overlap_ss_angle", _overlap_ss_angle, ("student", "student_b"), "angle of two students", "rad"),
     Observable("imbalance", _imbalance, ("student",), "|incoming|^2 - |outgoing|^2 of a unit", "weight^2"),
 )
+BIAS = Observable("bias", lambda view: view.weights.first[:, 0], ("student",), "bias of a unit", "weight")
+VECTORS = ("first_norm", "overlap", "overlap_cos", "overlap_angle", "overlap_ss", "overlap_ss_angle")
+"""What is measured of the vectors of incoming weights, and not of the biases in front of them."""
 OBJECTIVE = Observable("objective", attrgetter("objective"), (), "loss and penalty on the weights", "squared output")
 WEIGHTS = (
     Observable("weights_first", _FIRST, ("student", "frame"), "incoming weights in frame coordinates", "weight"),
@@ -88,7 +92,25 @@ WEIGHTS = (
 )
 
 
+ON_REQUEST = {"loss_order", "loss_beyond", "gradient_order", "population_loss"}
 HIGHEST = 8
+
+
+@dataclass(frozen=True)
+class _OfVectors:
+    """A measure of the weights without their biases. Equal for equal measures, so that runs share a compilation."""
+
+    measure: Callable[[Snapshot], ArrayLike]
+
+    def __call__(self, view: Snapshot) -> ArrayLike:
+        weights, teacher, start = (Weights(w.first[:, 1:], w.second) for w in (view.weights, view.teacher, view.start))
+        return self.measure(Snapshot(weights, teacher, start, view.oracle))
+
+
+def _beside_biases(usual: tuple[Observable, ...]) -> tuple[Observable, ...]:
+    """The observables of units that have biases."""
+    of_vectors = (replace(each, measure=_OfVectors(each.measure)) if each.name in VECTORS else each for each in usual)
+    return (*of_vectors, BIAS)
 
 
 @dataclass(frozen=True)
@@ -148,8 +170,11 @@ def _networks(problem: Problem) -> _Networks:
     student, teacher = problem.student, problem.teacher
     if isinstance(student, Mixture) or isinstance(teacher, Mixture):
         raise BadInput("loss_order is for two-layer networks, but the student is a mixture; leave it out.")
-    if problem.inputs.covariance is not None:
-        raise BadInput("Orders and population losses beside samples are for standard inputs; leave the observable out.")
+    if not problem.law.standard:
+        raise BadInput(
+            "Orders and population losses beside samples are for standard inputs and units without biases; leave the "
+            "observable out."
+        )
     return _Networks((student.activation, teacher.activation), (student.tied, teacher.tied))
 
 
@@ -372,10 +397,12 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     names = record.observables
     usual, whole = _standard(problem, start)
     two_layer = usual is STANDARD
+    if isinstance(problem, Problem) and problem.biased:
+        usual = _beside_biases(usual)
     if isinstance(problem, Problem) and problem.penalty is not None:
         usual = (*usual, OBJECTIVE)
     known = {observable.name: observable for observable in usual}
-    if two_layer and names is not None and isinstance(problem, Problem):
+    if two_layer and isinstance(problem, Problem) and _offered(problem, names):
         on_request = (*loss_orders(problem), gradient_orders(problem), population_loss(problem))
         known |= {observable.name: observable for observable in on_request}
     for name in names or ():
@@ -387,6 +414,11 @@ def chosen(problem: AbstractProblem, record: Record, start: PyTree) -> tuple[Obs
     result = standard + own + (whole if record.weights else ())
     _distinct(result, record)
     return result
+
+
+def _offered(problem: Problem, names: tuple[str, ...] | None) -> bool:
+    """Whether there are observables on request: where inputs are not standard, to be refused with a sentence."""
+    return names is not None and (problem.law.standard or bool(ON_REQUEST & set(names)))
 
 
 TAKEN = ("seed", "time", "step", "stopped", "stop_time", "recorded", "solver_steps", "event", "event_time")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +13,7 @@ from scipy.special import ndtri
 
 from tutelage.analysis.certificates.long_arithmetic import Precise, parts, value
 from tutelage.oracle.base import AbstractOracle
-from tutelage.oracle.correlated import CorrelatedOracle, whitened
+from tutelage.oracle.correlated import CorrelatedOracle
 from tutelage.oracle.empirical import EmpiricalOracle
 from tutelage.oracle.geometry import angles, rows
 from tutelage.oracle.mixture import MixtureOracle
@@ -110,7 +109,7 @@ def untie(moment: Moment, direction: Weights) -> tuple[Moment, Weights]:
 
 def _inside(oracle: TiedOracle | CorrelatedOracle) -> Callable[[Weights], Weights]:
     """From its weights to those of the plain network."""
-    return untied if isinstance(oracle, TiedOracle) else partial(whitened, root=oracle.root)
+    return untied if isinstance(oracle, TiedOracle) else oracle.inside
 
 
 def activations(oracle: AbstractOracle) -> Iterator[Check]:
@@ -177,7 +176,7 @@ def _grouped(oracle: AbstractOracle) -> bool:
 
 def _precise(oracle: AbstractOracle, weights: Weights, digits: int) -> Precise | None:
     """The loss in long arithmetic, where it has a closed form and not too many pairs of units."""
-    if not digits or not isinstance(oracle, PopulationOracle):
+    if not digits or not isinstance(oracle, PopulationOracle) or oracle.means:
         return None
     students, teachers = parts(oracle.student), parts(oracle.teacher)
     first = np.concatenate([weights.first, oracle.target.first])
@@ -200,7 +199,10 @@ def by_samples(
         return
     if isinstance(oracle, PopulationOracle) and _unseen(oracle, moment.weights, samples) > 1e-3 * moment.loss:
         return
-    x = jax.device_put(generator.standard_normal((samples, moment.weights.first.shape[1])))
+    inputs = generator.standard_normal((samples, moment.weights.first.shape[1]))
+    if isinstance(oracle, PopulationOracle) and oracle.means:
+        inputs[:, 0] = 1.0
+    x = jax.device_put(inputs)
     values = [np.asarray(each) for each in _drawn(oracle, x, moment.weights, direction)]
     numbers = (moment.loss, along(_gradient(oracle, moment.weights), direction))
     seen = tuple(zip(("loss", "derivative"), numbers, values, strict=True))

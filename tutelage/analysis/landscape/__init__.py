@@ -103,7 +103,7 @@ def spectrum(
     outside = 0 if dim is None else whole("spectrum: dim", dim, least=columns) - columns
     if outside:  # one direction stands for all of them
         weights, target = (Weights(jnp.pad(w.first, ((0, 0), (0, 1))), w.second) for w in (weights, plain.target))
-        wide = PopulationOracle(student=plain.student, teacher=plain.teacher, target=target)
+        wide = PopulationOracle(student=plain.student, teacher=plain.teacher, target=target, means=plain.means)
         oracle = PenalisedOracle(wide, oracle.strengths) if isinstance(oracle, PenalisedOracle) else wide
     here = chart(oracle, weights, trains)
     matrix = np.asarray(bend(here))

@@ -11,6 +11,7 @@ from tutelage.oracle.kernels.arccosine import ArcKernel
 from tutelage.oracle.kernels.arcsine import ArcsineKernel
 from tutelage.oracle.kernels.base import AbstractKernel
 from tutelage.oracle.kernels.blocks import BlockKernel
+from tutelage.oracle.kernels.means import MeanKernel
 from tutelage.oracle.kernels.series import SeriesKernel
 from tutelage.oracle.kernels.sign import ErfSignKernel, SignErfKernel, SignKernel
 from tutelage.problem.activations import MOST_TERMS, Activation, Spec, activation
@@ -75,8 +76,10 @@ def _of(s: Activation, t: Activation, terms: int) -> AbstractKernel:
     return parts[0] if len(parts) == 1 else SumKernel(parts)
 
 
-def layer_kernel(s: LayerUnits, t: LayerUnits) -> AbstractKernel:
+def layer_kernel(s: LayerUnits, t: LayerUnits, *, means: bool = False) -> AbstractKernel:
     """The kernel of two layers, whose units may have activations of their own: rows are then one for each unit.
+
+    `means`: rows have in front the mean of what they see.
 
     ```python
     >>> import jax.numpy as jnp
@@ -88,9 +91,10 @@ def layer_kernel(s: LayerUnits, t: LayerUnits) -> AbstractKernel:
 
     ```
     """
+    of = MeanKernel if means else kernel
     if not isinstance(s, Assorted) and not isinstance(t, Assorted):
-        return kernel(s, t)
-    return BlockKernel(s, t, tuple(tuple(kernel(u, v) for v in _kinds(t)) for u in _kinds(s)))
+        return of(s, t)
+    return BlockKernel(s, t, tuple(tuple(of(u, v) for v in _kinds(t)) for u in _kinds(s)))
 
 
 def _kinds(units: LayerUnits) -> tuple[Activation, ...]:
