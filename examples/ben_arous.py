@@ -110,7 +110,7 @@ def too_few(sweep) -> tt.Finding:
 
 
 @tt.claim(
-    "With a small step the time is that of the drift from the seed's own start, dm/dn = 18 step m^2 (1 - m^2) for He_3.",
+    "With a small step the time is that of the drift from each start, dm/dn = 18 step m^2 (1 - m^2) for He_3.",
     where="population dynamics",
     over={"dim": [64]},
     measure="over_predicted",

@@ -20,6 +20,12 @@ PLANTED = {
 """A claim of each example, and the error that it must see."""
 
 
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch):
+    """Sweeps of a few short runs: workers would each compile all of it again."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
+
 @pytest.fixture(scope="module")
 def studies():
     return {file.stem: tt.Study.named(str(file)) for file in EXAMPLES}
