@@ -82,7 +82,7 @@ def rows() -> list[tuple[str, str, list[str]]]:
     """Example, claim and the other cells of each row of the page's tables whose first cell is a claim."""
     found, example = [], ""
     for text in (ROOT / "docs/examples.md").read_text(encoding="utf-8").splitlines():
-        if file := re.search(r"examples/(\w+)\.py\)", text):
+        if file := re.match(r"`examples/(\w+)\.py`", text):
             example = file[1]
         if row := re.match(r"\| `(\w+)` \|(.*)\|$", text):
             found.append((example, row[1], [cell.strip() for cell in row[2].split("|")]))
