@@ -277,13 +277,13 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         "time, eta alpha",
         "R",
         tuple(
-            line(time, dataset["overlap"][:, i, n], f"R{i + 1}{n + 1}", colour=i, dash="solid" if i == n else "dashed")
+            line(time, dataset["overlap"][:, i, n], f"R{i + 1}{n + 1}", dash="dashed" if i else "solid")
             for i in range(units)
             for n in range(units)
         ),
         marks=(Mark("plateau, small eta", level=plateau(units).overlap),),
     )
-    told = f"K = {units}. Bands: 10 % to 90 % of eight seeds. The noise of SGD is an asymmetry too: it leaves sooner."
+    told = f"K = {units}. Bands: 10 % to 90 % of eight seeds. Noise does not part students that are alike."
     return Sheet("Alike for long, then each its own", (losses, overlaps), caption=told)
 
 
