@@ -481,6 +481,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"std": 0.1, "mean": ()},
     ),
     "SphereRows": (lambda **c: problem(student=network(first=tt.SphereRows(**c))).begin(0), {"norm": 0.1}),
+    "HalfSphereRows": (
+        lambda **c: problem(student=network(first=tt.HalfSphereRows(**c))).begin(0),
+        {"toward": ((1.0,),), "norm": 0.1},
+    ),
     "OrthonormalRows": (lambda **c: problem(student=network(first=tt.OrthonormalRows(**c))).begin(0), {"norm": 0.1}),
     "MixtureRows": (tt.MixtureRows, {"kind": "iid"}),
     "GaussianEntries": (lambda **c: problem(student=network(second=tt.GaussianEntries(**c))).begin(0), {"std": 0.1}),

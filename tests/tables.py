@@ -515,6 +515,11 @@ _NO_OTHERS = (
 )
 
 
+def _half(dim: int) -> float:
+    """The mean size of a coordinate of a unit vector."""
+    return math.exp(special.gammaln(dim / 2) - special.gammaln((dim + 1) / 2)) / math.sqrt(math.pi)
+
+
 STARTS = {
     "GaussianRows": Drawn(
         tt.GaussianRows(0.5),
@@ -532,6 +537,15 @@ STARTS = {
         tt.SphereRows(2.0),
         lambda dim: _gram(taught=0.0, own=4.0, others=0.0),
         lambda dim: _spreads(taught=2 / math.sqrt(dim), own=0.0, others=4 / math.sqrt(dim)),
+    ),
+    "HalfSphereRows": Drawn(
+        tt.HalfSphereRows(((1.0,),), norm=2.0),
+        lambda dim: _gram(taught=[2 * _half(dim), 0.0], own=4.0, others=4 * _half(dim) ** 2),
+        lambda dim: _spreads(
+            taught=[2 * math.sqrt(1 / dim - _half(dim) ** 2), 2 / math.sqrt(dim)],
+            own=0.0,
+            others=4 * math.sqrt(1 / dim - _half(dim) ** 4),
+        ),
     ),
     "OrthonormalRows": Drawn(
         tt.OrthonormalRows(2.0),

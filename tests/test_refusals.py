@@ -150,6 +150,8 @@ REFUSED = {
     "GaussianRows(-1)": (lambda: tt.GaussianRows(-1), NUMBER),
     "SphereRows(inf)": (lambda: tt.SphereRows(INF), NUMBER),
     "SphereRows(0)": (lambda: tt.SphereRows(0), ABOVE),
+    "HalfSphereRows(zero)": (lambda: tt.HalfSphereRows(((0.0,),)), "a target in toward is zero"),
+    "HalfSphereRows(3 of 2)": (lambda: begun(tt.HalfSphereRows(np.eye(3))), "toward has 3 rows"),
     "OrthonormalRows(-1)": (lambda: tt.OrthonormalRows(-1), ABOVE),
     "GaussianEntries(-1)": (lambda: tt.GaussianEntries(-1), NUMBER),
     "a mean of nan": (lambda: tt.GaussianRows(1.0, mean=((NAN,),)), "mean is ((nan,),)"),

@@ -11,6 +11,7 @@ from .analysis.claims import at_most as at_most
 from .analysis.claims import exponent_is as exponent_is
 from .analysis.claims import probability_at_least as probability_at_least
 from .analysis.claims import probability_is as probability_is
+from .analysis.links import drift_samples as drift_samples
 from .analysis.links import hermite as hermite
 from .analysis.links import information_exponent as information_exponent
 from .analysis.links import leap as leap
@@ -57,6 +58,7 @@ from .problem.clusters import Tasks as Tasks
 from .problem.initial import ChiEntries as ChiEntries
 from .problem.initial import GaussianEntries as GaussianEntries
 from .problem.initial import GaussianRows as GaussianRows
+from .problem.initial import HalfSphereRows as HalfSphereRows
 from .problem.initial import MixtureRows as MixtureRows
 from .problem.initial import OrthonormalRows as OrthonormalRows
 from .problem.initial import SphereRows as SphereRows

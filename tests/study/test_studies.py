@@ -179,6 +179,25 @@ def test_a_claim_must_say_what_it_found():
         tt.claim("A sweep without a measure.", over={"dim": [1]})
 
 
+def test_a_claim_may_be_larger_at_full_size():
+    seen = []
+
+    def counted(about):
+        seen.append((about.size.size if hasattr(about, "size") else 0, about.dataset.sizes["seed"]))
+        return tt.at_most(0.0, 1.0)
+
+    swept = tt.claim("Of a sweep.", id="swept", over={"size": [1.0]}, measure="final_loss", seeds=1,
+                     full={"over": {"size": [1.0, 2.0]}, "seeds": 2})(counted)  # fmt: skip
+    run = tt.claim("Of a run.", id="run", full={"seeds": 3})(counted)
+    for size in ("quick", "full"):
+        found = study(claims=[swept, run]).check(size=size, seeds=2)
+    assert seen == [(1, 1), (0, 2), (2, 2), (0, 3)] and found["run"].finding.seeds == 3
+    with pytest.raises(tt.BadInput, match="Unknown part of a claim at full size 'over'"):
+        tt.claim("Of a run.", full={"over": {"size": [1.0]}})
+    with pytest.raises(tt.BadInput, match="Unknown part of a claim at full size 'seed'"):
+        tt.claim("Of a run.", full={"seed": 3})
+
+
 # ---- files
 
 

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from tutelage._checks import instance, mapping, real, whole
+from tutelage._checks import instance, mapping, real, table, whole
 from tutelage._errors import BadInput
 from tutelage._extensions import extension
 from tutelage._types import Numbers
 from tutelage.analysis.panels import Panel, Sheet, line
 from tutelage.oracle.kernels import kernel
-from tutelage.problem.activations import Spec, activation
+from tutelage.problem.activations import Activation, Spec, activation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ORDERS = 32
 """Orders that are looked at for the first coefficient that is not zero."""
+NODES = 128
+"""Of the quadrature of a drift over the logarithm of the overlap."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,51 @@ def recovery_samples(exponent: int, dim: int) -> float:
     """
     order, size = whole("recovery_samples: exponent", exponent, least=1), whole("recovery_samples: dim", dim, least=2)
     return size * math.log(size) if order == 2 else float(size) ** max(order - 1, 1)
+
+
+def drift_samples(link: Spec, *, start: ArrayLike, step: float, level: float = 0.5) -> Numbers:
+    """How many samples online SGD on the sphere takes from an overlap `start` with its teacher to `level` if it follows
+    its drift: the time that theory predicts, beside which a measured one can be put.
+
+    - `start`: an overlap above 0, or an array of them, such as the starts of many seeds.
+    - `step`: that of `tt.Sphere`. Student and teacher are one unit with this link and outgoing weight 1.
+
+    A sample moves the overlap `m` by `step (1 - m^2) K'(m)` on average, to first order in the step, where `K(m)` is the
+    kernel of the link with itself at unit vectors of overlap `m`. Noise, and what the division by the length takes away
+    again, `step^2 dim m` times a constant, are left out: both are small if the step is far below `dim^(-k/2)` for an
+    information exponent `k > 2`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> tt.drift_samples("he3", start=[0.01, 0.1], step=1e-3).round().tolist()
+    [5474.0, 469.0]
+
+    ```
+    """
+    function, size = activation(link), real("drift_samples: step", step, above=0)
+    level = real("drift_samples: level", level, above=0)
+    starts = table("drift_samples: start", start, "an overlap above 0, or an array of them,", axes=(0, 1))
+    if level >= 1 or np.any(starts <= 0) or np.any(starts >= 1):
+        raise BadInput("drift_samples: start and level are overlaps of unit vectors; give numbers between 0 and 1.")
+    ends = np.log(np.minimum(starts, level)), np.log(level)
+    places, weights = np.polynomial.legendre.leggauss(NODES)
+    middle, half = (ends[1] + ends[0]) / 2, (ends[1] - ends[0]) / 2
+    overlap = np.exp(middle[..., None] + half[..., None] * places)  # a power of it is what the drift is near 0
+    drift = _drift(function, overlap.reshape(-1)).reshape(overlap.shape)
+    if np.any(drift <= 0):
+        raise BadInput(
+            f"drift_samples: at an overlap of {float(overlap[drift <= 0].min()):.3g} the drift of {function.name!r} is "
+            "not positive, so that it leads no further; take a lower level or another link."
+        )
+    return np.asarray(half * np.sum(weights * overlap / drift, axis=-1) / size)
+
+
+def _drift(link: Activation, overlap: Numbers) -> Numbers:
+    """`(1 - m^2) K'(m)`: how the kernel's gradient moves a unit vector towards another on the sphere."""
+    rows = np.stack([overlap, np.sqrt(1 - overlap**2)], axis=1)
+    along = np.array([1.0, 0.0])
+    slope = np.asarray(kernel(link, link).gradient(jnp.asarray(rows), jnp.asarray(along[None])))[:, 0]
+    return np.sum(slope * (along - overlap[:, None] * rows), axis=1)
 
 
 def leap(coefficients: Mapping[tuple[int, ...], float]) -> int:

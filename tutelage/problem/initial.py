@@ -67,6 +67,50 @@ class SphereRows(AbstractRows):
 
 
 @dataclass(frozen=True)
+class HalfSphereRows(AbstractRows):
+    """Independent directions of a given norm, uniform among those that lean to a target: their overlap with it is not
+    negative, and of the order `norm / sqrt(dim)`.
+
+    - `toward`: the targets, one row for all units or one for each, such as `((1.0,),)` for the first coordinate.
+
+    ```python
+    >>> import tutelage as tt
+    >>> student = tt.TwoLayer("he3", first=tt.HalfSphereRows(((1.0,),)), width=5)
+    >>> start = tt.Problem(tt.Gaussian(10**9), tt.TwoLayer("he3", first=[[1.0]]), student).begin(seed=0)
+    >>> bool((start.student.first @ start.teacher.first.T > 0).all())
+    True
+
+    ```
+    """
+
+    toward: Mean
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        put(
+            self, toward=_given_rows("HalfSphereRows: toward", self.toward),
+            norm=real("HalfSphereRows: norm", self.norm, above=0),
+        )  # fmt: skip
+        if not np.all(np.any(np.asarray(self.toward), axis=1)):
+            raise BadInput("HalfSphereRows: a target in toward is zero, to which nothing leans; give it a direction.")
+
+    @property
+    def mean(self) -> Mean:  # type: ignore[override]
+        """The targets are given rows of the frame."""
+        return self.toward
+
+    def rows(self, gaussian: Matrix, mean: Matrix, dim: int) -> Matrix:
+        if len(mean) not in (1, len(gaussian)):
+            raise BadInput(
+                f"HalfSphereRows: toward has {len(mean)} rows, but one for all of the {len(gaussian)} units or one for "
+                "each was expected."
+            )
+        leans = np.sum(gaussian * mean, axis=1, keepdims=True) >= 0
+        units = gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True)
+        return np.asarray(self.norm * np.where(leans, units, -units))
+
+
+@dataclass(frozen=True)
 class OrthonormalRows(AbstractRows):
     """Uniformly random mutually orthogonal directions of a given norm; there can be at most `dim` of them."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tutelage._checks import function, instance, mapping, text
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, unknown
 from tutelage.analysis.claims import Claim, Finding, Verdict
 from tutelage.study.evidence import Evidence
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tutelage.study.measuring import Wanted
 
 Condition = Callable[[Any], "bool | Finding"]
+PARTS = ("over", "dynamics", "settings", "seeds")
+"""What of a claim may be otherwise at full size."""
 
 
 def claim(
@@ -26,6 +28,7 @@ def claim(
     dynamics: str | None = None,
     settings: Mapping[str, Any] | None = None,
     seeds: int | None = None,
+    full: Mapping[str, Any] | None = None,
     hypotheses: Mapping[str, Condition] | None = None,
     ours: bool = False,
     must_hold: bool = True,
@@ -38,6 +41,7 @@ def claim(
     - `id`: its name in tables; the function's if None.
     - `over`, `measure`: with them the function takes a sweep over these settings, and not a run.
     - `dynamics`, `settings`, `seeds`: of the run or the sweep, where they are not those that are checked.
+    - `full`: which of these, `over` among them, are others at full size: `full={"over": {"dim": [10**3, 10**4]}}`.
     - `hypotheses`: conditions by their words: functions of the run (or sweep) that return true or false, or a finding
       with the measured value. If one is not met the verdict is *not applicable*, whatever the function would say.
     - `ours`, `must_hold`, `expected`, `explanation`: as in `Claim`; one that must hold and fails makes the exit code 1.
@@ -59,13 +63,18 @@ def claim(
     if (over is None) != (measure is None):
         raise BadInput("A claim about a sweep needs over=... and measure=...; one about a run has neither.")
 
+    larger = dict(mapping("full", full or {}, "a dictionary such as {'seeds': 100}"))
+    for part in larger:
+        if part not in PARTS or (part == "over" and over is None):
+            raise unknown("part of a claim at full size", part, PARTS if over is not None else PARTS[1:])
+
     def claimed(of: Callable[[Any], Finding]) -> Claim:
         name = text("The id of a claim", id or getattr(function("A claim", of, "a run"), "__name__", "claim"))
         conditions = dict(mapping("hypotheses", hypotheses or {}, "a dictionary of conditions by their words"))
         asked: dict[str, Any] = {"dynamics": dynamics, "settings": settings, "seeds": seeds}
         if over is not None:
             asked |= {"over": over, "measure": measure}
-        check = Judged(name, of, conditions, asked)
+        check = Judged(name, of, conditions, asked, larger)
         return Claim(
             name, where, text("The statement of a claim", statement), setting, check, ours, must_hold, expected,
             explanation,
@@ -76,21 +85,24 @@ def claim(
 
 @dataclass(frozen=True)
 class Judged:
-    """The check of a claim: `of` judges what was `asked` for, if the hypotheses are met there."""
+    """The check of a claim: `of` judges what was `asked` for, if the hypotheses are met there; `full` is what is asked
+    otherwise at full size."""
 
     name: str
     of: Callable[[Any], Finding]
     hypotheses: dict[str, Condition] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=dict)
+    full: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, evidence: Evidence) -> Finding:
-        about = (evidence.sweep if "over" in self.asked else evidence.run)(**self.asked)
+        asked = self.asked | (self.full if evidence.size == "full" else {})
+        about = (evidence.sweep if "over" in asked else evidence.run)(**asked)
         met = {words: _met(words, holds(about)) for words, holds in self.hypotheses.items()}
         said = " ".join(line for _, line in met.values())
         if not all(ok for ok, _ in met.values()):
             return Finding(Verdict.NOT_APPLICABLE, seeds=evidence.seeds, detail=said)
         found = instance(f"What the claim {self.name} returns", self.of(about), Finding, "a finding, tt.at_most(...),")
-        seeds = found.seeds or self.asked.get("seeds") or evidence.seeds
+        seeds = found.seeds or asked.get("seeds") or evidence.seeds
         return replace(found, seeds=seeds, detail=f"{found.detail} {said}".strip())
 
 
