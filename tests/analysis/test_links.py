@@ -97,8 +97,8 @@ def test_drift_takes_as_many_samples_as_the_equation_says():
 
 
 def test_spherical_sgd_with_a_small_step_takes_as_many_samples_as_its_drift():
-    """A step of a hundredth of dim^(-3/2) from an overlap of 3/sqrt(dim). Noise moves it by `step sqrt(108 n)`, 3 % of the
-    start in the n samples that it takes, and division by the length by 0.5 %: the median of 33 seeds has a standard
+    """A step of a hundredth of dim^(-3/2) from an overlap of 3/sqrt(dim). Noise moves it by `step sqrt(108 n)`, 3 % of
+    the start in the n samples that it takes, and division by the length by 0.5 %: the median of 33 seeds has a standard
     error of 1.3 % at most, and is within 10 % but in one case of 1e9. Without the factor k it would be three times as
     long."""
     dim = 100
