@@ -70,7 +70,7 @@ class Sizes:
     starts: int
 
 
-SIZES = {"quick": Sizes((6, 8, 10), (10,), 64), "full": Sizes(tuple(PRINTED), (8, 12, 16), 1000)}
+SIZES = {"quick": Sizes((6, 8, 10), (10,), 64), "full": Sizes(tuple(PRINTED), (8, 12), 500)}
 
 
 class Atlases:
@@ -151,6 +151,15 @@ def minima(atlases: Atlases) -> tt.Finding:
     return tt.at_most(other, 0, seeds=total, detail=f"Starts of {total} that end anywhere else.")
 
 
+def symmetric(atlases: Atlases) -> tt.Finding:
+    """By how many groups of students there are whose exchanges, each with its teacher, leave the point as it is;
+    infinite where not all of them do."""
+    found = [place for units in atlases.sizes.units for place in atlases.of(units).places if place.spurious]
+    full = [place.isotropy.name.startswith("S") for place in found]
+    groups = [len(place.isotropy.students) if whole else np.inf for place, whole in zip(found, full, strict=True)]
+    return tt.at_most(max(groups, default=np.nan), 3, detail=f"The most groups of {len(found)} minima, over all k.")
+
+
 def claim(check, where: str, statement: str, **more) -> Claim:
     return Claim(check.__name__, where, statement, "", check, **more)
 
@@ -163,6 +172,10 @@ CLAIMS = [
     ),
     claim(grows, "Section 4", "The chance of a spurious minimum grows with k."),
     claim(wider, "Section 4", "One student more makes spurious minima at least twice as rare."),
+    claim(
+        symmetric, "Arjevani and Field 2020", "Spurious minima are symmetric: two or three groups of students alike.",
+        ours=True,
+    ),
     claim(minima, "Section 4", "Every start ends in a minimum with a positive Hessian.", ours=True),
 ]  # fmt: skip
 

@@ -94,7 +94,7 @@ def record(settings, dynamics: str) -> tt.Record:
     count = len(next(reversed(TEACHERS[settings.teacher])))
     found = tt.Crossings("found", Above(count), ("direction",), "samples until a direction is found")
     return tt.Record(
-        60, observables=("overlap",), crossings=(found,), events=(tt.Event("all_found", All(count), stop=True),)
+        60, observables=("loss", "overlap"), crossings=(found,), events=(tt.Event("all_found", All(count), stop=True),)
     )
 
 
@@ -109,7 +109,14 @@ class Time:
 
 
 MEASURES = [
-    tt.Measure(f"time_{number}", f"samples until direction {number} is found", Time(number), kind="time")
+    tt.Measure(
+        f"time_{number}",
+        f"samples until direction {number} is found",
+        Time(number),
+        kind="time",
+        observables=(),
+        records=2,
+    )
     for number in (1, 2, 3)
 ]
 
@@ -231,25 +238,26 @@ def data(settings, size: str) -> xr.DataTree:
 
 
 def sheet(tree: xr.DataTree) -> Sheet:
-    panels = []
-    for teacher, title in TITLES.items():
-        here = tree[teacher].to_dataset()
-        names = [str(name) for name in here if str(name).startswith("time_") and not str(name).endswith("_limit")]
-        curves = [
-            band(here.dim, here[name].fillna(np.inf), f"direction {name[-1]}", kind="points", colour=number)
-            for number, name in enumerate(names)
-        ]
-        law = np.array([tt.recovery_samples(tt.leap(TEACHERS[teacher]), int(dim)) for dim in here.dim])
-        last = here[names[-1]].median("seed").values
-        words = {1: "d", 2: "d log d", 3: "d^2"}[tt.leap(TEACHERS[teacher])]
-        curves.append(line(here.dim, law * last[-1] / law[-1], words, dash="dashed", colour=GREY))
-        panels.append(Panel(title, "d", "samples", tuple(curves), xscale="log", yscale="log"))
     return Sheet(
         "Samples until a direction is found",
-        tuple(panels),
-        caption="Medians over seeds, bars from the 10 % to the 90 % quantile. Dashed: the order that the leap predicts, "
-        "through the last point.",
+        tuple(_panel(tree[teacher].to_dataset(), teacher) for teacher in TITLES),
+        caption="Medians over seeds, bars from the 10 % to the 90 % quantile; directions beside each other. Dashed: the "
+        "order that the leap predicts, with the constant that suits the last direction best.",
     )
+
+
+def _panel(swept: xr.Dataset, teacher: str) -> Panel:
+    leap, names = tt.leap(TEACHERS[teacher]), [each.name for each in MEASURES if each.name in swept]
+    curves = []
+    for place, name in enumerate(names):
+        beside = 1.05 ** (place - (len(names) - 1) / 2)
+        label = f"direction {place + 1}"
+        curves.append(band(swept.dim * beside, swept[name].fillna(np.inf), label, kind="points", colour=place))
+    law = np.array([tt.recovery_samples(leap, int(dim)) for dim in swept.dim])
+    constant = np.exp(np.mean(np.log(swept[names[-1]].median("seed").values / law)))
+    words = {1: "d", 2: "d log d", 3: "d^2"}[leap]
+    curves.append(line(swept.dim, constant * law, words, dash="dashed", colour=GREY))
+    return Panel(TITLES[teacher], "d", "samples", tuple(curves), xscale="log", yscale="log")
 
 
 STUDY = tt.Study.of(
