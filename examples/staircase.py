@@ -241,8 +241,8 @@ def sheet(tree: xr.DataTree) -> Sheet:
     return Sheet(
         "Samples until a direction is found",
         tuple(_panel(tree[teacher].to_dataset(), teacher) for teacher in TITLES),
-        caption="Medians over seeds, bars from the 10 % to the 90 % quantile; directions beside each other. Dashed: the "
-        "order that the leap predicts, with the constant that suits the last direction best.",
+        caption="Medians over seeds, bars from the 10 % to the 90 % quantile; directions beside each other. Dashed: "
+        "the order that the leap predicts, with the constant that suits the last direction best.",
     )
 
 

@@ -32,7 +32,7 @@ class _Going(NamedTuple):
 
     vector: Free
     size: Float[Array, ""]
-    count: Int[Array, ""]
+    made: Int[Array, ""]
     better: Bool[Array, ""]
 
 
@@ -87,7 +87,7 @@ def _ended(here: Chart, begin: Free) -> Free:
     least = ENOUGH * jnp.maximum(1.0, jnp.linalg.norm(begin))
 
     def goes_on(now: _Going) -> Bool[Array, ""]:
-        return now.better & (now.count < STEPS) & (now.size > least)
+        return now.better & (now.made < STEPS) & (now.size > least)
 
     end: _Going = jax.lax.while_loop(goes_on, lambda now: _step(here, now), start)
     return end.vector
@@ -101,7 +101,7 @@ def _step(here: Chart, now: _Going) -> _Going:
     moved = now.vector - axes @ (inverse * (axes.T @ slope(now.vector, here)))
     size = _size(here, moved)
     better = size < now.size
-    return _Going(jnp.where(better, moved, now.vector), jnp.where(better, size, now.size), now.count + 1, better)
+    return _Going(jnp.where(better, moved, now.vector), jnp.where(better, size, now.size), now.made + 1, better)
 
 
 def _symmetric(here: Chart, vector: Free) -> Float[Array, "free free"]:
