@@ -124,7 +124,7 @@ MEASURES = [
 # ---- the evidence: times over dimensions
 
 DIMS = {
-    "quick": {"stairs": (128, 512, 2048), "gap": (128, 512, 2048), "pair": (128, 512, 2048), "product": (32, 64, 128)},
+    "quick": {"stairs": (128, 400, 1200), "gap": (128, 400, 1200), "pair": (128, 400, 1200), "product": (32, 64, 128)},
     "full": {
         "stairs": (256, 1024, 4096, 16384),
         "gap": (256, 1024, 4096, 16384),
