@@ -18,7 +18,7 @@ ACTIVATIONS = {
     "he3": (lambda z: z**3 - 3 * z, lambda z: 3 * z**2 - 3),
     "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
 }
-TEACHERS = np.array([[1.0, 0.0], [0.6, 0.8]])
+TEACHERS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [-0.8, 0.6]])
 # Students, teachers, dimensions, activation, loss, noise; with 2 + 1 or 2 + 2 dimensions none is outside the frame.
 CASES = {
     "single index": (1, 1, 6, "he3", "correlation", 0.0),
@@ -28,6 +28,8 @@ CASES = {
     "no room outside": (1, 2, 3, "tanh", "squared", 0.0),
     "less than a direction each": (3, 2, 4, "tanh", "squared", 0.0),
     "one direction outside": (1, 1, 3, "tanh", "correlation", 0.0),
+    "more teachers than directions": (1, 4, 7, "tanh", "squared", 0.0),
+    "more teachers, two units": (2, 4, 6, "tanh", "squared", 0.0),
 }
 
 

@@ -50,6 +50,12 @@ def computed(monkeypatch):
     return cells
 
 
+def test_a_sweep_asks_the_store_in_use(tmp_path):
+    with tt.Store(tmp_path).in_use():
+        swept = sweep(None, {"dim": [10]})
+    assert swept.entry.folder.parent == tmp_path
+
+
 class Killed(BaseException):
     """In place of a signal."""
 

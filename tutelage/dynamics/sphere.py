@@ -175,7 +175,8 @@ class SphereStep(AbstractStep):
         labels = taught if self.noise is None else taught + self.noise * errors
         # A sample beyond the last has no effect.
         sizes = jnp.where(jnp.arange(float(BLOCK)) < count, self.size, 0.0)
-        unit, teachers = oracle.sides[0], columns - min(units, columns - min(oracle.target.first.shape))
+        # Where there are dimensions outside the frame, its last columns are one for each unit.
+        unit, teachers = oracle.sides[0], columns - units
 
         def sample(first: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
             x, length, label, size = given

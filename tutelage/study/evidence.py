@@ -42,13 +42,12 @@ class Evidence:
         settings: Mapping[str, Any] | None = None,
     ) -> "Sweep":
         """A sweep from the settings that are checked, with changes."""
-        from tutelage.store.store import current_store
         from tutelage.study.study import Experiment
         from tutelage.study.sweep import sweep
 
         return sweep(
             Experiment(self.study, self._changed(settings)), over=over, measure=measure, dynamics=dynamics,
-            seeds=seeds or self.seeds, store=current_store(),
+            seeds=seeds or self.seeds,
         )  # fmt: skip
 
     def _changed(self, settings: Mapping[str, Any] | None) -> Settings:

@@ -24,7 +24,7 @@ from tutelage._limits import few_cells
 from tutelage._plain import duration, some
 from tutelage._progress import Listener, reporting
 from tutelage._revisions import SCHEMA
-from tutelage.store.store import Entry, Store, tidied
+from tutelage.store.store import Entry, Store, current_store, tidied
 from tutelage.study import cluster, workers
 from tutelage.study.cells import Cell
 from tutelage.study.design import Design, Kind
@@ -155,8 +155,9 @@ def sweep(
     - `measure`: what to keep of each seed: names (of the study, `final_loss`, an event, `claim:ID`), `tt.Measure`s, or
       functions of a run that give one number per seed.
     - `design`: "grid", or "random" or "sobol" with `points` points in the ranges of `over`.
-    - `store`: where results are kept. A cell that is there is not computed again; partial results are in the sweep's
-      folder at any time; after Ctrl-C or a crash the same call goes on, and ends with the same numbers.
+    - `store`: where results are kept; that in use, or `runs/`, if None. A cell that is there is not computed again;
+      partial results are in the sweep's folder at any time; after Ctrl-C or a crash the same call goes on, and ends
+      with the same numbers.
     - `processes`: how many of this machine; as many as it has cores if None. Or `client`: that of a Dask cluster.
     - `block`: how many seeds are run in one batch.
 
@@ -173,7 +174,8 @@ def sweep(
     plan = _plan(study, over, measure, seeds, dynamics, design, points, design_seed, block)
     plan.foresee()
     cells = plan.cells()  # a setting that cannot be is refused before anything is written
-    kept = store if isinstance(store, Store) else Store(store)
+    place = current_store() if store is None else store
+    kept = place if isinstance(place, Store) else Store(place)
     spec = plan.spec(cells)
     entry = kept.prepare(digest(spec["asked"]), spec)
     with kept.locked(entry.id, told=told):

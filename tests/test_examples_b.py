@@ -1,0 +1,118 @@
+"""Two examples, spurious minima and staircases: their claims at quick sizes, an error that each must see, and the page,
+which quotes the record."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tutelage as tt
+
+ROOT = Path(tt.__file__).parent.parent
+NAMES = ("safran_shamir", "staircase")
+EVERY = pytest.mark.parametrize("name", NAMES)
+RECORD = json.loads((ROOT / "benchmarks/results/examples-b.json").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs/examples-b.md").read_text(encoding="utf-8")
+
+
+def study(name: str) -> tt.Study:
+    return tt.Study.named(str(ROOT / f"examples/{name}.py"))
+
+
+@EVERY
+def test_a_short_run(name):
+    example = study(name)
+    run = example.run(example.configure(example.presets["short"]), seeds=2)
+    assert run.loss.sizes["seed"] == 2 and all(example.measure(each.name).measured(run) for each in example.measures)
+
+
+def test_staircases_have_the_verdicts_that_they_say():
+    rows = study("staircase").check().rows
+    assert {row.claim.id: row.finding.verdict for row in rows} == {row.claim.id: row.claim.expected for row in rows}
+
+
+def test_a_step_that_is_too_small_is_seen():
+    """Like d^(-5/4), so that the time has a quarter of a power of d more."""
+    row = study("staircase")(slower=0.25).check(only=("stair_1",)).rows[0]
+    assert row.finding.verdict is tt.Verdict.FAILS and abs(row.finding.measured - 1.25) < 0.1
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Ten students only, from the quick size's starts; and the names of the example, to plant errors."""
+    example = study("safran_shamir")
+    names = example.evidence.__init__.__globals__
+    sizes = names["SIZES"]["quick"]
+    monkeypatch.setitem(names["SIZES"], "quick", sizes.__class__((10,), (10,), sizes.starts))
+    return example, names
+
+
+def test_spurious_minima_have_the_verdicts_that_they_say(few):
+    rows = few[0].check(only=("rates", "wider", "minima", "symmetric", "exists")).rows
+    assert {row.claim.id: row.finding.verdict for row in rows} == {row.claim.id: row.claim.expected for row in rows}
+
+
+def test_a_count_of_all_minima_is_seen(few, monkeypatch):
+    example, names = few
+    monkeypatch.setitem(names, "count", lambda atlas: sum(place.count for place in atlas.places))
+    assert example.check(only=("rates",)).rows[0].finding.verdict is tt.Verdict.FAILS
+
+
+def test_one_student_too_many_is_seen(few):
+    """From k + 1 to k + 2 there is nothing left that could become rarer."""
+    assert few[0](extra=1).check(only=("wider",)).rows[0].finding.verdict is tt.Verdict.FAILS
+
+
+# ---- the page and the record
+
+
+@EVERY
+def test_the_record_is_of_these_claims(name):
+    claims = {claim.id: (claim.statement, claim.expected.value) for claim in study(name).claims}
+    assert {row["id"]: (row["statement"], row["verdict"]) for row in RECORD[name]["claims"]} == claims
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+def tables() -> list[tuple[str, list[str]]]:
+    """Example and cells of each row of the page's tables that begins with a claim."""
+    name, found = "", []
+    for text in PAGE.splitlines():
+        if heading := re.match(r"## .*\(examples/(\w+)\.py\)", text):
+            name = heading[1]
+        if text.startswith("| `"):
+            found.append((name, [cell.strip() for cell in text.strip("|").split("|")]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "cells"), tables(), ids=lambda each: each if isinstance(each, str) else each[0])
+def test_the_page_has_the_numbers_of_the_record(name, cells):
+    claim, _, _, ours, interval, verdict = cells
+    row = next(row for row in RECORD[name]["claims"] if f"`{row['id']}`" == claim)
+    ends = list((row["interval"] or {}).values())[:2]
+    known = [row["measured"], *ends, *map(float, NUMBER.findall(row["detail"]))]
+    assert verdict == row["verdict"]
+    for text in NUMBER.findall(f"{ours} {interval}"):
+        digits, _, power = text.partition("e")
+        unit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+        assert min(abs(float(text) - each) for each in known) <= 0.5001 * unit, (text, known)
+
+
+def test_every_claim_is_on_the_page():
+    recorded = {(name, f"`{row['id']}`") for name in NAMES for row in RECORD[name]["claims"]}
+    assert {(name, cells[0]) for name, cells in tables()} == recorded
+
+
+RATE = re.compile(r"k = (\d+): (\d+) of (\d+) \[([\d.]+), ([\d.]+)\], printed (\d+) of 1000, p = ([\d.e-]*\d)")
+
+
+def test_the_rates_on_the_page_are_those_of_the_record():
+    row = next(row for row in RECORD["safran_shamir"]["claims"] if row["id"] == "rates")
+    found = RATE.findall(row["detail"])
+    assert len(found) == 15
+    for k, ours, starts, low, high, theirs, chance in found:
+        cells = [f"{100 * int(theirs) / 1000:.1f}", f"{100 * int(ours) / int(starts):.1f}"]
+        ends = f"{100 * float(low):.1f} to {100 * float(high):.1f}"
+        assert f"| {k} | {cells[0]} | {cells[1]} | {ends} | {chance} |" in PAGE
