@@ -99,9 +99,10 @@ def test_drift_takes_as_many_samples_as_the_equation_says():
 
 
 def test_spherical_sgd_with_a_small_step_takes_as_many_samples_as_its_drift():
-    """A step of a thousandth of dim^(-3/2) from an overlap of 3/sqrt(dim). The noise of a sample along the teacher has the
-    second moment 1378 there (by quadrature), so that times spread by 8 %: the median of 33 seeds has a standard error of
-    1.7 %, and is off by more than 10 % in one case of 1e8. Without the factor k it would be three times as long."""
+    """A step of a thousandth of dim^(-3/2) from an overlap of 3/sqrt(dim). The noise of a sample along the teacher has
+    the second moment 1378 there (by quadrature), so that times spread by 8 %: the median of 33 seeds has a standard
+    error of 1.7 %, and is off by more than 10 % in one case of 1e8. Without the factor k it would be three times as
+    long."""
     dim = 100
     start, step = 3 / math.sqrt(dim), dim**-1.5 / 1000
     student = tt.TwoLayer("he3", first=[[start, math.sqrt(1 - start**2)]], second="ones", trains=("first",))
