@@ -111,7 +111,7 @@ def test_the_page_has_the_numbers_of_the_record(example, claim, cells):
     assert verdict == record["verdict"]
     ends = list((record["interval"] or {}).values())[:2]
     known = [record["measured"], *ends, *map(float, NUMBER.findall(record["detail"]))]
-    for text in NUMBER.findall(ours + interval):
+    for text in NUMBER.findall(f"{ours} {interval}"):
         digits = len(text.partition("e")[0].partition(".")[2])
         unit = 10.0 ** (float(text.partition("e")[2] or 0) - digits)
         assert min(abs(abs(float(text)) - abs(each)) for each in known) <= 0.51 * unit, (text, known)

@@ -86,9 +86,11 @@ def test_samples():
 def test_drift_takes_as_many_samples_as_the_equation_says():
     """For He_k the drift is `step k k! m^(k-1) (1 - m^2)`; of others the equation is solved by other means."""
     for order, whole in ((1, math.atanh), (3, lambda m: math.atanh(m) - 1 / m)):
-        by_hand = [(whole(0.5) - whole(m)) / (order * math.factorial(order)) for m in (1e-6, 1e-3, 0.1, 0.49)]
-        found = tt.drift_samples(f"he{order}", start=[1e-6, 1e-3, 0.1, 0.49], step=1e-3)
-        np.testing.assert_allclose(found, np.array(by_hand) / 1e-3, rtol=1e-12)
+        starts = np.array([1e-6, 1e-3, 0.1, 0.49])
+        by_hand = np.array([(whole(0.5) - whole(m)) / (order * math.factorial(order)) for m in starts]) / 1e-3
+        found = tt.drift_samples(f"he{order}", start=starts, step=1e-3)
+        # A kernel's gradient is right to rounding of its largest terms, which at a small overlap are not the drift.
+        assert np.all(np.abs(found / by_hand - 1) < 1e-13 + 1e-15 / starts)
     # K'(m) of relu is (pi - arccos m) / (2 pi)
     speed = lambda m: 2 * math.pi / ((math.pi - math.acos(m)) * (1 - m * m))  # noqa: E731
     expected = integrate.quad(speed, 1e-3, 0.9, epsabs=1e-13, epsrel=1e-13)[0]
@@ -97,12 +99,12 @@ def test_drift_takes_as_many_samples_as_the_equation_says():
 
 
 def test_spherical_sgd_with_a_small_step_takes_as_many_samples_as_its_drift():
-    """A step of a hundredth of dim^(-3/2) from an overlap of 3/sqrt(dim). Noise moves it by `step sqrt(108 n)`, 3 % of
-    the start in the n samples that it takes, and division by the length by 0.5 %: the median of 33 seeds has a standard
-    error of 1.3 % at most, and is within 10 % but in one case of 1e9. Without the factor k it would be three times as
+    """A step of a thousandth of dim^(-3/2) from an overlap of 3/sqrt(dim). The noise of a sample along the teacher has
+    the second moment 1378 there (by quadrature), so that times spread by 8 %: the median of 33 seeds has a standard
+    error of 1.7 %, and is off by more than 10 % in one case of 1e8. Without the factor k it would be three times as
     long."""
     dim = 100
-    start, step = 3 / math.sqrt(dim), dim**-1.5 / 100
+    start, step = 3 / math.sqrt(dim), dim**-1.5 / 1000
     student = tt.TwoLayer("he3", first=[[start, math.sqrt(1 - start**2)]], second="ones", trains=("first",))
     problem = tt.Problem(tt.Gaussian(dim), tt.TwoLayer("he3", first=[[1.0]]), student)
     known = tt.Event("known", lambda view: view.weights.first[0] @ view.teacher.first[0] - 0.5, stop=True)
