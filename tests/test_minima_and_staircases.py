@@ -50,11 +50,6 @@ def test_a_count_of_all_minima_is_seen(few, monkeypatch):
     assert example.check(only=("rates",)).rows[0].finding.verdict is tt.Verdict.FAILS
 
 
-def test_one_student_too_many_is_seen(few):
-    """From k + 1 to k + 2 there is nothing left that could become rarer."""
-    assert few[0](extra=1).check(only=("wider",)).rows[0].finding.verdict is tt.Verdict.FAILS
-
-
 # ---- the page and the record
 
 
