@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from tutelage.trajectory.dataset import load, save
+from tutelage.trajectory.dataset import load, load_tree, save
 
 
 def shown(figure, dataset):
@@ -19,4 +19,4 @@ def again(data, folder):
     """As the report reads it: from a file."""
     path = folder / "figure.nc"
     save(data, path)
-    return load(path, tree=True) if isinstance(data, xr.DataTree) else load(path)
+    return load_tree(path) if isinstance(data, xr.DataTree) else load(path)

@@ -124,13 +124,14 @@ def test_a_store_in_use_is_asked_by_every_verb(tmp_path, computed):
     assert tt.run(PROBLEM, DESCENT).entry is None
 
 
-def test_what_was_read_by_its_name_alone_has_no_weights_but_all_numbers(tmp_path):
+def test_what_was_read_by_its_name_alone_has_no_oracle_but_all_numbers(tmp_path):
     made = tt.run(PROBLEM, DESCENT, store=tmp_path)
     read = Store(tmp_path).open(made.entry.id[:6])
     assert read.asked is None and read.dataset.identical(made.dataset)
     assert read.summary()["frame"] == made.summary()["frame"] == 3
+    assert same(read.final, made.final)
     with pytest.raises(BadInput, match="ask for it with tt.run and its store"):
-        read.final  # noqa: B018
+        read.oracle  # noqa: B018
 
 
 def test_data_of_ones_own_are_told_apart(tmp_path, computed):

@@ -51,8 +51,8 @@ def load(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.nc"
     >>> tt.flow(problem, until=20.0).save(path)
     >>> run = tt.load(path, problem=problem, dynamics=tt.Flow(until=20.0))
-    >>> tt.classify(run.oracle, tt.Weights(run.final.first[0], run.final.second[0]), trains=("first",)).kind.value
-    'minimum'
+    >>> bool(run.oracle.loss(tt.Weights(run.final.first[0], run.final.second[0])) < 1e-12)
+    True
 
     ```
     """
