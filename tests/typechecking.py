@@ -16,7 +16,7 @@ from pydantic import ValidationInfo
 # NumPy's protocol for sequences of numbers asks for `__reversed__`, which tuples do not have.
 _SEQUENCES = {
     hint: Sequence
-    for hint in typing.get_args(ArrayLike)
+    for hint in typing.get_args(getattr(ArrayLike, "__value__", ArrayLike))  # from Python 3.12 on a `type` statement
     if getattr(typing.get_origin(hint), "__name__", "") == "_NestedSequence"
 }
 _PROTOCOLS = {ValidationInfo: object}  # pydantic's cannot be asked whether something is one
