@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -553,3 +554,27 @@ def test_an_error_while_workers_compute_does_not_wait_for_them(tmp_path, monkeyp
     with pytest.raises(BadInput, match="no room"):
         sweep(tmp_path, measure=sleepy, processes=2)
     assert multiprocessing.active_children() == []
+
+
+def test_workers_that_no_longer_listen_do_not_hold_up_the_end(tmp_path, monkeypatch):
+    """Found by the soak: an idle worker that is killed owns the lock of the queue, for which the others then wait for
+    ever. Here all are stopped when the last cell is done."""
+    pools, collected = [], workers._collected
+
+    class Noted(workers.ProcessPoolExecutor):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            pools.append(self)
+
+    def then_stopped(*args):
+        yield from collected(*args)
+        for worker in pools[-1]._processes:
+            os.kill(worker, signal.SIGSTOP)
+
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", Noted)
+    monkeypatch.setattr(workers, "_collected", then_stopped)
+    options = {"over": {"width": [1, 2]}, "measure": "final_loss", "seeds": 1, "store": tmp_path, "processes": 2}
+    thread = threading.Thread(target=lambda: tt.sweep(tt.papers.both_layers(steps=20), **options), daemon=True)
+    thread.start()
+    thread.join(240)
+    assert pools and not thread.is_alive()

@@ -94,8 +94,9 @@ def _pooled(cells: Mapping[str, Cell], count: int) -> Iterator[tuple[str, Outcom
     except BrokenProcessPool:
         return
     finally:
-        # If some are not done, whoever asked is gone: nobody wants the rest.
-        pool.shutdown(kill_workers=not all(future.done() for future in names))
+        # Not asked to end, but ended: one that died while it held the lock of the queue would let the others wait for
+        # ever. What they have done is here; if some are not done, whoever asked is gone, and nobody wants the rest.
+        pool.shutdown(kill_workers=True)
         heard.close()
         said.close()
 
