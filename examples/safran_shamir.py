@@ -155,7 +155,7 @@ def wider(atlases: Atlases) -> tt.Finding:
     parts, told = [], []
     for units in atlases.sizes.wider:
         same, more = atlases.ends(units), atlases.ends(units, 1)
-        low, high = rate_interval(same).low, rate_interval(more).high
+        low, high = rate_interval(same).low, rate_interval(more.fillna(1.0)).high  # what is undecided speaks against it
         parts.append(high / low if low else np.inf)
         still = int(more.isnull().sum())
         told.append(f"k = {units}: {int(more.sum())} of {more.size} in place of {int(same.sum())}, {still} undecided")

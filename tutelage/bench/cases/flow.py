@@ -175,11 +175,11 @@ def precision(quick: bool) -> Mapping[str, Any]:
 
 
 REASON = (
-    "About half of a call are the gradients of its steps, one after the other; the rest is error control, the exact "
-    "loss and all overlaps at 200 records, and some milliseconds on the host for the start and the Dataset. The stiff "
-    "solver stops at every record and so takes 1790 steps where diffrax takes 756: the polynomial between its steps "
-    "is of third order, and diffrax's records, which are read from it, are off by up to 7.8e-7 at a tolerance of "
-    "1e-8, those of tutelage by 2.6e-10. A first call compiles five programs, among them the careful form of the "
-    "gradient near an optimum; plain diffrax has one."
+    "Of a call the part under *limit* are the gradients of its steps, one after the other; the rest is error control, "
+    "the exact loss and all overlaps at every record, and what the host does for the start and the Dataset. The stiff "
+    "solver stops at every record and so takes more than twice the steps of diffrax: the polynomial between its steps "
+    "is of third order, and records that are read from it, as diffrax's are, are far less right than the steps. A "
+    "first call compiles several programs, among them the careful form of the gradient near an optimum; plain diffrax "
+    "has one."
 )
 CASE = Case("Gradient flow, 4 ReLU teachers, 8 ReLU students", contests, precision, REASON)

@@ -67,8 +67,7 @@ def contests(quick: bool) -> Sequence[Contest]:
 
 
 REASON = (
-    "Plain descent chooses the minimum in 2000 updates; then it takes thousands of updates with momentum to a "
-    "gradient of 1e-12, and a batch waits for the slowest of its starts: seven of 500 have a direction of small "
-    "curvature."
+    "Plain descent chooses the minimum; then it takes thousands of updates with momentum to a gradient of 1e-12, and "
+    "a batch waits for the slowest of its starts, some of which have a direction of small curvature."
 )
 CASE = Case("Minima of ReLU networks", contests, reason=REASON)

@@ -75,5 +75,5 @@ def contests(quick: bool) -> Sequence[Contest]:
     ]  # fmt: skip
 
 
-REASON = "Nine tenths of an update are two matrix products, which plain JAX makes by the same library."
+REASON = "Most of an update are two matrix products (*limit*), which plain JAX makes by the same library."
 CASE = Case("Full-batch descent on samples", contests, reason=REASON)

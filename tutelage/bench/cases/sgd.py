@@ -136,8 +136,8 @@ def contests(quick: bool) -> Sequence[Contest]:
 
 
 REASON = (
-    "Random numbers are a fifth of an update of 512 samples. At d = 10, where samples are drawn as anybody would, the "
-    "rest is what any SGD has to do: two products with the samples and the activations of 24 units. Beyond the frame "
-    "there is also the Gram matrix of what the samples are outside of it."
+    "At d = 10, where samples are drawn as anybody would, what is left beside random numbers is what any SGD has to "
+    "do: two products with the samples, and the activations of 24 units. Beyond the frame there is also the Gram "
+    "matrix of what the samples are outside of it."
 )
 CASE = Case("Online SGD, 4 ReLU teachers, 20 ReLU students, float32", contests, reason=REASON)
