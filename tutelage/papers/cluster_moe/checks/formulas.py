@@ -12,38 +12,19 @@ from jaxtyping import Array
 from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
 from tutelage.oracle import ClusterOracle, shifted
 from tutelage.papers.cluster_moe.assumptions import compatible
+from tutelage.papers.cluster_moe.checks.quadrature import ORDERS, gaussian, hermite, kinked, moment
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.problem import Clustered, Clusters, Experts, Numbers, Tasks, Units, activation, normalised, tabulated
 
-ORDERS = 9
 SHIFTS = np.array([-1.7, -0.4, 0.3, 2.1])
 DEGREES = (4, 5, 6, 8)
-_GAUSS = np.polynomial.hermite_e.hermegauss(40)
-_LEGENDRE = np.polynomial.legendre.leggauss(16)
-
-
-def _gaussian() -> tuple[Numbers, Numbers]:
-    """Nodes and weights of a standard Gaussian, exact for polynomials up to degree 79."""
-    return _GAUSS[0], _GAUSS[1] / math.sqrt(2 * math.pi)
-
-
-def _kinked(kink: float) -> tuple[Numbers, Numbers]:
-    """The same for functions that are smooth on both sides of a kink: 16-point panels of width below 1."""
-    ends = np.concatenate([np.linspace(-12, kink, 21), np.linspace(kink, 12, 21)[1:]])
-    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
-    z = (middle[:, None] + half[:, None] * _LEGENDRE[0]).ravel()
-    return z, (half[:, None] * _LEGENDRE[1]).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-
-
-def _hermite(z: Numbers, count: int = ORDERS) -> Numbers:
-    return np.polynomial.hermite_e.hermevander(z, count - 1) / normalised(count)
 
 
 # Lemmas A.2 and A.3.
 
 
 def orthonormal(evidence: Evidence) -> Finding:
-    z, weight = _gaussian()
+    z, weight = gaussian()
     first, worst = np.asarray(tabulated(jnp.asarray(z), ORDERS)), 0.0
     for rho in (-1.0, -0.6, 0.0, 0.3, 0.9, 1.0):
         other = jnp.asarray(rho * z[:, None] + math.sqrt(1 - rho**2) * z)
@@ -124,10 +105,10 @@ def _cases(evidence: Evidence) -> list[Units]:
 
 def _expected(units: Units, number: int, *, slope: bool) -> Numbers:
     """`E[s(Z + b) h_i(Z)]` for one unit, or with `s'`, by panels that end at the kink."""
-    z, weight = _kinked(-float(units.bias[number]))
+    z, weight = kinked(-float(units.bias[number]))
     pre = jnp.asarray(np.repeat(z[:, None], len(units.bias), axis=1))
     values = np.asarray(units.slope(pre) if slope else units.value(pre))[:, number]
-    return (weight * values) @ _hermite(z)
+    return (weight * values) @ hermite(z)
 
 
 def shifted_coefficients(evidence: Evidence) -> Finding:
@@ -181,29 +162,6 @@ def _problem(draw: np.random.Generator) -> tuple[Clustered, Numbers]:
     return Clustered(inputs, Tasks(local, shared, (0.8, -0.5), tasks)), w / np.linalg.norm(w)
 
 
-def _moment(units: Units, w: Numbers, problem: Clustered) -> Numbers:
-    """`E[y a s'(w.x + b) x]` by Gaussian quadrature in `w.z` and in what a task's direction has beside it."""
-    inputs, teacher = problem.inputs, problem.teacher
-    rest, rest_weight = _gaussian()
-    total = np.zeros(inputs.dim)
-    for c, probability in enumerate(inputs.weights):
-        mean = inputs.radius * inputs.means[c]
-        shift = float(w @ mean)
-        z, weight = _kinked(-shift - float(units.bias[0]))
-        slope = np.asarray(units.slope(jnp.asarray(z + shift)[:, None]))[:, 0] * float(units.outgoing[0])
-        both = ((c, np.asarray(teacher.local[c])), (-1, teacher.interference[c] * np.asarray(teacher.shared)))
-        for row, task in both:
-            direction = np.asarray(teacher.directions[row])
-            kappa = float(direction @ w)
-            beside = direction - kappa * w
-            size = float(np.linalg.norm(beside))
-            label = _hermite(kappa * z[:, None] + size * rest, len(task)) @ task
-            first = np.einsum("a,b,a,ab->ab", weight, rest_weight, slope, label)
-            along = mean * first.sum() + w * (first.sum(1) @ z) + beside / size * (first.sum(0) @ rest)
-            total += probability * along
-    return total
-
-
 @eqx.filter_jit
 def _gradient(oracle: ClusterOracle, units: Units, overlaps: Array) -> Array:
     return oracle.turning(units, overlaps)
@@ -217,7 +175,7 @@ def gradient_is_exact(evidence: Evidence) -> Finding:
         units = Experts(1, 1, kind, 0.8).units(draw)
         one = units.expert(0)
         found = np.asarray(_gradient(ClusterOracle(problem), one, jnp.asarray(w @ problem.frame.T)[None]))[0]
-        moment = _moment(one, w, problem)
+        moment = moment(one, w, problem)
         seen = problem.frame @ (moment - w * (w @ moment))
         worst = max(worst, float(np.max(np.abs(found - seen)) / np.max(np.abs(seen))))
     text = "ReLU and random polynomials of orders 3 to 6, teachers of orders 3 to 6, tasks and means not orthogonal."
