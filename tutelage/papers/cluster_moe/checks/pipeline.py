@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tutelage.analysis import (
     Claim,
     Finding,
+    Kind,
     Verdict,
     all_of,
     at_least,
@@ -364,6 +365,6 @@ CLAIMS = (
         "SGD in blocks gives the weights of a plain loop to 1e-10.",
         _LABS["lab_b"],
         _at("lab_b", blocks_are_exact),
-        ours=True,
+        kind=Kind.OURS,
     ),
 )
