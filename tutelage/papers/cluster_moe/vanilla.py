@@ -211,10 +211,14 @@ def patience(settings: ClusterMoeSettings) -> float:
 
 
 def course(settings: ClusterMoeSettings, until: float | None = None) -> Numbers:
-    """Overlaps (record, unit, row) on the way to `patience` clocks; `until`: a learnable one stops there."""
+    """Overlaps (record, unit, row): the first half of the records up to one clock, the others up to `patience` clocks.
+
+    `until`: a learnable overlap stops its neuron there.
+    """
     _, units, start = begun(settings, WIDTH)
-    times = clock(settings) * np.geomspace(1e-3, patience(settings), RECORDS)
+    soon, later = np.geomspace(1e-3, 1, RECORDS // 2), np.geomspace(1, patience(settings), RECORDS // 2 + 1)
     options = {} if until is None else {"threshold": until, "halt": _learnable(settings)}
+    times = clock(settings) * np.append(soon, later[1:])
     return flown(settings, units, start, at=times, **options).last("noted").values[0, :, 0]
 
 

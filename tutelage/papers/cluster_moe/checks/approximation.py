@@ -1,0 +1,219 @@
+"""What a second layer can say when the first one is known (Lemmas C.27 and C.28), without learning it."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_most, interval_at_least, interval_at_most, lines
+from tutelage.papers.cluster_moe.checks.quadrature import gaussian, hermite
+from tutelage.papers.cluster_moe.evidence import Evidence
+from tutelage.problem import Numbers
+
+REACH, BIASES = 3.0, 6.0  # |w.x| up to which a polynomial is approximated, and C_b
+COUNTS = (64, 128, 256, 512, 1024)
+DRAWS = 24
+LOGS = 0.25  # of an exponent in N between 64 and 1024: what a factor of log N adds
+
+
+class Fitted(NamedTuple):
+    """Second layers by the construction of `built`, (count, draw): the largest error, and norms over N."""
+
+    error: Numbers
+    square: Numbers
+    total: Numbers
+
+
+def polynomial(u: Numbers) -> Numbers:
+    """`h_4 + h_3`, which is neither even nor odd."""
+    return hermite(u, 5)[..., 3] + hermite(u, 5)[..., 4]
+
+
+def _bend(t: Numbers) -> Numbers:
+    """Its second derivative: `sqrt(i (i-1)) h_(i-2)`."""
+    table = hermite(t, 3)
+    return math.sqrt(6) * table[..., 1] + math.sqrt(12) * table[..., 2]
+
+
+def built(bias: Numbers) -> tuple[Numbers, Numbers]:
+    """Weights of `ReLU(u + b_j)` and `ReLU(-u + b_j)`, times `1/2N`, that give `polynomial` for `|u| <= REACH`.
+
+    By `f(u) = f(0) + f'(0) u + int_0^R f''(t) ReLU(u - t) + f''(-t) ReLU(-u - t) dt`: the integral is a sum over biases in
+    [-R, 0], each with half of the gaps beside it; biases of R and more give the straight line.
+    """
+    count = len(bias)
+    plus, minus = np.zeros(count), np.zeros(count)
+    order = np.argsort(-bias)
+    place = -bias[order]
+    inside = (place > 0) & (place < REACH)
+    t = place[inside]
+    ends = np.concatenate([[0.0], (t[1:] + t[:-1]) / 2, [REACH]])
+    gap = np.diff(ends)
+    plus[order[inside]], minus[order[inside]] = gap * _bend(t), gap * _bend(-t)
+    far = bias >= REACH
+    level, rise = polynomial(np.zeros(1))[0], float(np.sum(np.diff(polynomial(np.array([-1e-5, 1e-5])))) / 2e-5)
+    share = 1 / max(int(far.sum()), 1)
+    plus[far] += share * (level / (2 * bias[far]) + rise / 2)
+    minus[far] += share * (level / (2 * bias[far]) - rise / 2)
+    return 2 * count * plus, 2 * count * minus
+
+
+def as_printed(bias: Numbers) -> tuple[Numbers, Numbers]:
+    """The nearest with one coefficient for both signs of w, and a minus sign between them, by least squares."""
+    u = np.linspace(-REACH, REACH, 601)
+    rows = (np.maximum(u[:, None] + bias, 0) - np.maximum(-u[:, None] + bias, 0)) / (2 * len(bias))
+    a = np.linalg.lstsq(rows, polynomial(u), rcond=1e-10)[0]
+    return a, -a
+
+
+def fitted(evidence: Evidence, weights: Callable[[Numbers], tuple[Numbers, Numbers]]) -> Fitted:
+    """Errors on a grid that no bias knows."""
+    u, draw = np.linspace(-REACH, REACH, 2001), evidence.random(80)
+    table = []
+    for count in COUNTS:
+        for _ in range(DRAWS):
+            bias = draw.uniform(-BIASES, BIASES, count)
+            plus, minus = weights(bias)
+            said = np.maximum(u[:, None] + bias, 0) @ plus + np.maximum(-u[:, None] + bias, 0) @ minus
+            both = np.abs(np.concatenate([plus, minus]))
+            error = np.abs(said / (2 * count) - polynomial(u)).max()
+            table.append((error, np.sum(both**2) / count, np.sum(both) / count))
+    error, square, total = np.array(table).reshape(len(COUNTS), DRAWS, 3).transpose(2, 0, 1)
+    return Fitted(error, square, total)
+
+
+def _exponent(values: Numbers) -> lines.Estimate:
+    return lines.exponent_over_seeds(COUNTS, lambda chosen: np.median(values[:, chosen], axis=1), DRAWS, level=0.99)
+
+
+def relu_sums_approximate(evidence: Evidence) -> Finding:
+    seen = fitted(evidence, built)
+    error, square, total = map(_exponent, seen)
+    told = ", ".join(f"{value:.3g} (N = {n})" for value, n in zip(np.median(seen.error, axis=1), COUNTS, strict=True))
+    text = f"Median of the largest error over {DRAWS} draws: {told}: exponent {error:.2f}. Of sum a^2/N {square:.2f}, of sum "
+    text += f"|a|/N {total:.2f}."
+    return all_of(
+        [
+            interval_at_most(error.value, error.interval, -1 + LOGS, seeds=DRAWS, detail=text),
+            interval_at_most(square.value, square.interval, LOGS, seeds=DRAWS),
+            interval_at_most(total.value, total.interval, LOGS, seeds=DRAWS),
+        ]
+    )
+
+
+def one_set_approximates(evidence: Evidence) -> Finding:
+    seen = fitted(evidence, as_printed)
+    error = _exponent(seen.error)
+    even = float(np.abs(hermite(np.linspace(-REACH, REACH, 601), 5)[:, 4]).max())
+    text = f"The largest error is {np.median(seen.error[-1]):.3g} at N = {COUNTS[-1]}; the even part of the polynomial alone "
+    text += f"has {even:.3g}. Exponent {error:.2f}."
+    return interval_at_most(error.value, error.interval, -1 + LOGS, seeds=DRAWS, detail=text)
+
+
+# Lemma C.28: neurons that have recovered their task up to epsilon.
+
+EPSILONS = (0.2, 0.1, 0.05, 0.025, 0.0125)
+WIDTHS = (8, 16, 32, 64)
+TASK = 4  # h_4
+
+
+def residual(epsilon: float, width: int, draw: np.random.Generator) -> float:
+    """The least mean square error of `h_4(w_c.x)` by neurons whose common direction has overlap `1 - epsilon` with w_c.
+
+    In two dimensions by quadrature: `u` along the neurons and what `w_c` has beside it. Least squares over the second
+    layer; nothing is said of its norm, so that no second layer has less.
+    """
+    kappa = 1 - epsilon
+    z, weight = gaussian()
+    bias = draw.uniform(-BIASES / 2, BIASES / 2, width)
+    features = np.concatenate([np.maximum(z[:, None] + bias, 0), np.maximum(-z[:, None] + bias, 0)], axis=1)
+    label = hermite(kappa * z[:, None] + math.sqrt(1 - kappa**2) * z, TASK + 1)[..., TASK]
+    mean = label @ weight  # what can be known from u
+    root = np.sqrt(weight)
+    a = np.linalg.lstsq(root[:, None] * features, root * mean, rcond=1e-12)[0]
+    return float(np.einsum("a,b,ab->", weight, weight, (label - (features @ a)[:, None]) ** 2))
+
+
+def _residuals(evidence: Evidence) -> Numbers:
+    """(epsilon, draw) at the largest width."""
+    draw = evidence.random(81)
+    return np.array([[residual(epsilon, WIDTHS[-1], draw) for _ in range(DRAWS)] for epsilon in EPSILONS])
+
+
+def error_is_square(evidence: Evidence) -> Finding:
+    """Whether the floor is of order epsilon^2, by its exponent."""
+    seen = _residuals(evidence)
+    slope = lines.exponent_over_seeds(EPSILONS, lambda chosen: np.median(seen[:, chosen], axis=1), DRAWS, level=0.99)
+    told = ", ".join(f"{value:.3g} ({e:g})" for value, e in zip(np.median(seen, axis=1), EPSILONS, strict=True))
+    law = 1 - (1 - EPSILONS[-1]) ** (2 * TASK)
+    text = f"Least mean square errors, with {2 * WIDTHS[-1]} neurons: {told}: exponent {slope:.2f} in epsilon. No function of the "
+    text += f"neurons' direction has less than 1 - (1 - epsilon)^(2k), {law:.3g} for the last."
+    return interval_at_least(slope.value, slope.interval, 2 - LOGS, seeds=DRAWS, detail=text)
+
+
+def error_is_linear(evidence: Evidence) -> Finding:
+    """The same with epsilon for epsilon^2, and the width's power where epsilon is too small to matter."""
+    seen = _residuals(evidence)
+    ratio = float((np.median(seen, axis=1) / np.array(EPSILONS)).max())
+    draw = evidence.random(82)
+    narrow = np.array([[residual(0.0, width, draw) for _ in range(DRAWS)] for width in WIDTHS])
+    slope = lines.exponent_over_seeds(WIDTHS, lambda chosen: np.median(narrow[:, chosen], axis=1), DRAWS, level=0.99)
+    text = f"The error is at most {ratio:.3g} epsilon; 2k = {2 * TASK} is the limit. Without epsilon it falls with J_min by the "
+    text += f"exponent {slope:.2f}."
+    return all_of(
+        [
+            at_most(ratio, 2 * TASK * 1.05, seeds=DRAWS, detail=text),
+            interval_at_most(slope.value, slope.interval, -2 + LOGS, seeds=DRAWS),
+        ]
+    )
+
+
+_SUM = f"h_3 + h_4 on [-3, 3], biases drawn from [-6, 6], N = {COUNTS[0]} to {COUNTS[-1]}"
+_KNOWN = "h_4, neurons with a common direction of overlap 1 - epsilon with w_c, epsilon = 0.0125 to 0.2, exact least squares"
+
+CLAIMS = (
+    Claim(
+        "CM-C27",
+        "Lemma C.27, corrected",
+        "2N coefficients with sum a^2 and sum |a| of order N, one for each sign of w, give a polynomial up to O~(1/N).",
+        f"{_SUM}, by a sum for an integral",
+        relu_sums_approximate,
+        kind=Kind.READING,
+        reading="O~ is read as an exponent in N that is larger by 0.25 at most.",
+    ),
+    Claim(
+        "CM-C27:printed",
+        "Lemma C.27",
+        "The same with one coefficient for both signs of w, and a minus sign between them.",
+        f"{_SUM}, by least squares",
+        one_set_approximates,
+        kind=Kind.SLIP,
+        mended="CM-C27",
+        expected=Verdict.FAILS,
+        explanation="Such a sum is an odd function of w.x. The statement has 2N coefficients, its display N.",
+    ),
+    Claim(
+        "CM-C28",
+        "Lemma C.28",
+        "Neurons that have recovered their task up to epsilon admit a second layer with a mean square error of "
+        "O~(J_min^-2 + epsilon^2).",
+        _KNOWN,
+        error_is_square,
+        kind=Kind.READING,
+        reading="Recovered up to epsilon is read as in Lemma C.26, an overlap of 1 - epsilon; the neurons of an expert see the same "
+        "samples, and are given the same direction here. O~ is read as an exponent in epsilon of 2 - 0.25 or more. Neurons "
+        "with directions of their own could do better; a recovery of 1 - epsilon^2 would give the statement.",
+        expected=Verdict.FAILS,
+        explanation="The angle to the task is (2 epsilon)^(1/2), and no function of the neurons' direction has an error below "
+        "1 - (1 - epsilon)^(2k), about 2 k epsilon.",
+    ),
+    Claim(
+        "CM-C28:linear",
+        "Lemma C.28, with epsilon",
+        "The mean square error is O(epsilon) and, where epsilon is zero, O~(J_min^-2).",
+        _KNOWN,
+        error_is_linear,
+        kind=Kind.OURS,
+    ),
+)
