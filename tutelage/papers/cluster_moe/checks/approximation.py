@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_most, interval_at_least, interval_at_most, lines
-from tutelage.papers.cluster_moe.checks.quadrature import gaussian, hermite
+from tutelage.papers.cluster_moe.checks.quadrature import gaussian, hermite, panels
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.problem import Numbers
 
@@ -125,14 +125,15 @@ def residual(epsilon: float, width: int, draw: np.random.Generator) -> float:
     layer; nothing is said of its norm, so that no second layer has less.
     """
     kappa = 1 - epsilon
-    z, weight = gaussian()
-    bias = draw.uniform(-BIASES / 2, BIASES / 2, width)
-    features = np.concatenate([np.maximum(z[:, None] + bias, 0), np.maximum(-z[:, None] + bias, 0)], axis=1)
-    label = hermite(kappa * z[:, None] + math.sqrt(1 - kappa**2) * z, TASK + 1)[..., TASK]
-    mean = label @ weight  # what can be known from u
+    rest, rest_weight = gaussian()
+    u, weight = panels(np.linspace(-8, 8, 101))
+    bias = draw.uniform(-BIASES, BIASES, width)
+    features = np.concatenate([np.maximum(u[:, None] + bias, 0), np.maximum(-u[:, None] + bias, 0)], axis=1)
+    label = hermite(kappa * u[:, None] + math.sqrt(1 - kappa**2) * rest, TASK + 1)[..., TASK]
+    mean = label @ rest_weight  # what can be known from u
     root = np.sqrt(weight)
     a = np.linalg.lstsq(root[:, None] * features, root * mean, rcond=1e-12)[0]
-    return float(np.einsum("a,b,ab->", weight, weight, (label - (features @ a)[:, None]) ** 2))
+    return float(weight @ ((label - (features @ a)[:, None]) ** 2 @ rest_weight))
 
 
 def _residuals(evidence: Evidence) -> Numbers:

@@ -293,7 +293,7 @@ def coefficients_are_bounded(evidence: Evidence) -> Finding:
     """`|alpha_i| <= sqrt(E[s'(Z + m)^2]/i)` by Cauchy and Schwarz: the coefficients of closed forms, the bound by quadrature."""
     shift, orders, worst = np.linspace(-8, 8, 161), np.arange(1, ORDERS), 0.0
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=3)))
-    every_unit = [_relu(np.zeros(1)), *(Units(jnp.ones(1), jnp.zeros(1), row[None], lowest=4) for row in signs)]
+    every_unit = [_relu(np.zeros(1)), *(Units(jnp.ones(1), jnp.zeros(1), jnp.asarray(row[None]), lowest=4) for row in signs)]
     for units in every_unit:
         table = np.asarray(shifted(units, jnp.asarray(shift[:, None]), ORDERS))[:, 0, 1:]
         z, weight = panels(np.stack([np.append(np.linspace(-12, -m, 21), np.linspace(-m, 12, 21)[1:]) for m in shift]))
@@ -312,7 +312,7 @@ def _drawn(dim: int, count: int, draw: np.random.Generator) -> tuple[Clustered, 
     problem = Clustered(orthogonal(dim, 1.0, 2), Tasks([{4: 1.0}, {4: -1.0}], {4: 1.0}, (1.0, -1.0)))
     units = Units(jnp.ones(1), jnp.array([-0.3]), kind=activation("relu"))
     w = draw.standard_normal(dim)
-    w[:5] += 0.3 * np.sqrt(dim)
+    w[0] += 0.8 * np.sqrt(dim)  # an overlap of some 0.6 with w_1, so that there is a drift to be seen
     w /= np.linalg.norm(w)
     cluster = draw.integers(0, 2, count)
     means = np.pad(problem.inputs.means, ((0, 0), (0, dim - problem.inputs.means.shape[1])))

@@ -134,7 +134,7 @@ _LARGE = (10**4, 10**8, 10**12)
 
 
 def _of_starts(evidence: Evidence, part: str, law: float) -> Finding:
-    seen = [starts(dim, 20_000 if evidence.full else 4_000) for dim in _LARGE]
+    seen = [starts(dim, 20_000 if evidence.full else 8_000) for dim in _LARGE]
     counts = [getattr(each, part) for each in seen]
     told = ", ".join(f"{n} (d = {dim:.0e}, J = {each.width})" for n, dim, each in zip(counts, _LARGE, seen, strict=True))
     first = seen[0]
@@ -143,7 +143,7 @@ def _of_starts(evidence: Evidence, part: str, law: float) -> Finding:
 
 
 def winners_are_positive(evidence: Evidence) -> Finding:
-    law = 2.0 ** -starts(_LARGE[0], 4_000).experts
+    law = 2.0 ** -enough_experts(2, FAILURE)
     return replace(found := _of_starts(evidence, "positive", 1 - FAILURE), detail=f"{found.detail} By symmetry 2^-M = {law:.4f}.")
 
 
@@ -153,7 +153,7 @@ def winners_stand_out(evidence: Evidence) -> Finding:
 
 def a_professional_leads(evidence: Evidence) -> Finding:
     """Corollary C.3 with a = 0, equal coefficients and C tasks only, which is less than it says."""
-    seen = starts(_LARGE[0], 20_000 if evidence.full else 4_000)
+    seen = starts(_LARGE[0], 20_000 if evidence.full else 8_000)
     least = math.log(seen.experts) / 2
     found = _of_starts(evidence, "positive", 0.999)
     return given(
