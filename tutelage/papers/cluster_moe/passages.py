@@ -86,7 +86,9 @@ def drifted(dim: int, count: int = 64) -> tuple[Numbers, Numbers]:
     """The largest change of `alpha_k` of each neuron in `d^(k-1)` samples, and its largest overlap times `sqrt(d)`."""
     about, draw = ClusterMoeSettings(dim=dim).problem(), np.random.default_rng([2027, 8, dim])
     rows = in_basis(about.frame)
-    units = Units(jnp.asarray(draw.choice([-1.0, 1.0], (1, count))), jnp.full((1, count), BIAS), kind=activation("relu"))
+    units = Units(
+        jnp.asarray(draw.choice([-1.0, 1.0], (1, count))), jnp.full((1, count), BIAS), kind=activation("relu")
+    )
     start = Experts(1, count).overlaps(draw, dim, rows.shape[1]) @ rows.T
     samples = dim ** (K - 1)
     found = run(

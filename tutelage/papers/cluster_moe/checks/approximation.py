@@ -1,4 +1,4 @@
-"""What a second layer can say when the first one is known (Lemmas C.27 and C.28), without learning it."""
+"""What a second layer over drawn biases can say of a polynomial (Lemma C.27), without learning it."""
 
 import math
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_most, interval_at_least, interval_at_most, lines
-from tutelage.papers.cluster_moe.checks.quadrature import gaussian, hermite, panels
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, interval_at_most, lines
+from tutelage.papers.cluster_moe.checks.quadrature import hermite
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.problem import Numbers
 
@@ -111,67 +111,7 @@ def one_set_approximates(evidence: Evidence) -> Finding:
     return interval_at_most(error.value, error.interval, -1 + LOGS, seeds=DRAWS, detail=text)
 
 
-# Lemma C.28: neurons that have recovered their task up to epsilon.
-
-EPSILONS = (0.2, 0.1, 0.05, 0.025, 0.0125)
-WIDTHS = (8, 16, 32, 64)
-TASK = 4  # h_4
-
-
-def residual(epsilon: float, width: int, draw: np.random.Generator) -> float:
-    """The least mean square error of `h_4(w_c.x)` by neurons whose common direction has overlap `1 - epsilon` with w_c.
-
-    In two dimensions by quadrature: `u` along the neurons and what `w_c` has beside it. Least squares over the second
-    layer; nothing is said of its norm, so that no second layer has less.
-    """
-    kappa = 1 - epsilon
-    rest, rest_weight = gaussian()
-    u, weight = panels(np.linspace(-8, 8, 101))
-    bias = draw.uniform(-BIASES, BIASES, width)
-    features = np.concatenate([np.maximum(u[:, None] + bias, 0), np.maximum(-u[:, None] + bias, 0)], axis=1)
-    label = hermite(kappa * u[:, None] + math.sqrt(1 - kappa**2) * rest, TASK + 1)[..., TASK]
-    mean = label @ rest_weight  # what can be known from u
-    root = np.sqrt(weight)
-    a = np.linalg.lstsq(root[:, None] * features, root * mean, rcond=1e-12)[0]
-    return float(weight @ ((label - (features @ a)[:, None]) ** 2 @ rest_weight))
-
-
-def _residuals(evidence: Evidence) -> Numbers:
-    """(epsilon, draw) at the largest width."""
-    draw = evidence.random(81)
-    return np.array([[residual(epsilon, WIDTHS[-1], draw) for _ in range(DRAWS)] for epsilon in EPSILONS])
-
-
-def error_is_square(evidence: Evidence) -> Finding:
-    """Whether the floor is of order epsilon^2, by its exponent."""
-    seen = _residuals(evidence)
-    slope = lines.exponent_over_seeds(EPSILONS, lambda chosen: np.median(seen[:, chosen], axis=1), DRAWS, level=0.99)
-    told = ", ".join(f"{value:.3g} ({e:g})" for value, e in zip(np.median(seen, axis=1), EPSILONS, strict=True))
-    law = 1 - (1 - EPSILONS[-1]) ** (2 * TASK)
-    text = f"Least mean square errors, with {2 * WIDTHS[-1]} neurons: {told}: exponent {slope:.2f} in epsilon. No function of the "
-    text += f"neurons' direction has less than 1 - (1 - epsilon)^(2k), {law:.3g} for the last."
-    return interval_at_least(slope.value, slope.interval, 2 - LOGS, seeds=DRAWS, detail=text)
-
-
-def error_is_linear(evidence: Evidence) -> Finding:
-    """The same with epsilon for epsilon^2, and the width's power where epsilon is too small to matter."""
-    seen = _residuals(evidence)
-    ratio = float((np.median(seen, axis=1) / np.array(EPSILONS)).max())
-    draw = evidence.random(82)
-    narrow = np.array([[residual(0.0, width, draw) for _ in range(DRAWS)] for width in WIDTHS])
-    slope = lines.exponent_over_seeds(WIDTHS, lambda chosen: np.median(narrow[:, chosen], axis=1), DRAWS, level=0.99)
-    text = f"The error is at most {ratio:.3g} epsilon; 2k = {2 * TASK} is the limit. Without epsilon it falls with J_min by the "
-    text += f"exponent {slope:.2f}."
-    return all_of(
-        [
-            at_most(ratio, 2 * TASK * 1.05, seeds=DRAWS, detail=text),
-            interval_at_most(slope.value, slope.interval, -2 + LOGS, seeds=DRAWS),
-        ]
-    )
-
-
 _SUM = f"h_3 + h_4 on [-3, 3], biases drawn from [-6, 6], N = {COUNTS[0]} to {COUNTS[-1]}"
-_KNOWN = "h_4, neurons with a common direction of overlap 1 - epsilon with w_c, epsilon = 0.0125 to 0.2, exact least squares"
 
 CLAIMS = (
     Claim(
@@ -193,28 +133,5 @@ CLAIMS = (
         mended="CM-C27",
         expected=Verdict.FAILS,
         explanation="Such a sum is an odd function of w.x. The statement has 2N coefficients, its display N.",
-    ),
-    Claim(
-        "CM-C28",
-        "Lemma C.28",
-        "Neurons that have recovered their task up to epsilon admit a second layer with a mean square error of "
-        "O~(J_min^-2 + epsilon^2).",
-        _KNOWN,
-        error_is_square,
-        kind=Kind.READING,
-        reading="Recovered up to epsilon is read as in Lemma C.26, an overlap of 1 - epsilon; the neurons of an expert see the same "
-        "samples, and are given the same direction here. O~ is read as an exponent in epsilon of 2 - 0.25 or more. Neurons "
-        "with directions of their own could do better; a recovery of 1 - epsilon^2 would give the statement.",
-        expected=Verdict.FAILS,
-        explanation="The angle to the task is (2 epsilon)^(1/2), and no function of the neurons' direction has an error below "
-        "1 - (1 - epsilon)^(2k), about 2 k epsilon.",
-    ),
-    Claim(
-        "CM-C28:linear",
-        "Lemma C.28, with epsilon",
-        "The mean square error is O(epsilon) and, where epsilon is zero, O~(J_min^-2).",
-        _KNOWN,
-        error_is_linear,
-        kind=Kind.OURS,
     ),
 )

@@ -97,7 +97,9 @@ def seen(dim: int, states: Numbers) -> Seen:
     sizes, count = np.abs(states), ran.clusters
     alpha = coefficients(oracle, units, states, settings.exponent + 1)[..., settings.exponent]
     own = ran.learnable
-    parts = [np.sum(np.where(chosen, table[..., :count], 0.0), -1) for table in (sizes, slopes) for chosen in (own, ~own)]
+    parts = [
+        np.sum(np.where(chosen, table[..., :count], 0.0), -1) for table in (sizes, slopes) for chosen in (own, ~own)
+    ]
     return Seen(ran, states, *parts[:2], sizes[..., count], *parts[2:], slopes[..., count], alpha)
 
 
@@ -118,7 +120,9 @@ def _drift(dim: int, states: Numbers, chosen: Flags) -> Numbers:
 
 def _condition(ran: Race) -> Hypothesis:
     share = float(ran.ready.mean())
-    return Hypothesis("learnable overlaps start with d^-1/2 or more (share of neurons, to which it is confined)", True, share)
+    return Hypothesis(
+        "learnable overlaps start with d^-1/2 or more (share of neurons, to which it is confined)", True, share
+    )
 
 
 # Lemmas B.5 to B.12: until a learnable overlap is `d^(-1/2 + 1/(2k))`.
@@ -135,7 +139,9 @@ def coefficients_stay(evidence: Evidence) -> Finding:
 def _violations(broken: dict[int, Numbers], text: str) -> Finding:
     count = sum(each.size for each in broken.values())
     told = ", ".join(f"{int(each.sum())} (d = {dim:.0e})" for dim, each in broken.items())
-    return at_most(sum(int(each.sum()) for each in broken.values()), 0, seeds=count, detail=f"{text}: {told} of {count}.")
+    return at_most(
+        sum(int(each.sum()) for each in broken.values()), 0, seeds=count, detail=f"{text}: {told} of {count}."
+    )
 
 
 def others_fall(evidence: Evidence) -> Finding:
@@ -230,7 +236,9 @@ def reached_together(evidence: Evidence) -> Finding:
     moved = _drift(LATE, at.states[:1], chosen) * root
     small = ((at.shared[0] + at.outside[0]) * root)[chosen]
     allowed = starting_bound(WIDTH)
-    text = f"{int(chosen.sum())} neurons, d = {LATE:.0e}. |xi| + sum of others is at most {small.max():.3g} d^-1/2, the "
+    text = (
+        f"{int(chosen.sum())} neurons, d = {LATE:.0e}. |xi| + sum of others is at most {small.max():.3g} d^-1/2, the "
+    )
     text += f"change of alpha_k at most {moved.max():.3g} d^-1/2."
     found = all_of(
         [
@@ -249,7 +257,9 @@ def others_shrink(evidence: Evidence) -> Finding:
     inside = at.inside[:, chosen].min()
     push = float(np.median((at.gap * at.shared ** (at.ran.exponent - 1))[:, chosen]))
     bar = level(example(LATE))
-    text = f"The largest derivative of |xi| + sum of others; {int(chosen.sum())} neurons at {len(at.states)} times from "
+    text = (
+        f"The largest derivative of |xi| + sum of others; {int(chosen.sum())} neurons at {len(at.states)} times from "
+    )
     text += f"t_Delta on, d = {LATE:.0e}. The push on w_g is {push:.1e} in the median, not zero. The learnable overlaps add "
     text += f"up to at least {inside:.3e} (asked: {bar:.3e})."
     found = all_of(
@@ -272,7 +282,9 @@ def all_is_settled(evidence: Evidence, *, ready: bool) -> Finding:
     good = np.logical_and.reduce(bullets)[chosen]
     told = ", ".join(f"{int((~each[chosen]).sum())}" for each in bullets)
     text = f"{int(good.sum())} of {len(good)} neurons, d = {LATE:.0e}; broken by {told} neurons: learnable overlaps large, "
-    text += f"others O~(d^-1/2), |xi| O~(d^-1/2). The largest |xi| sqrt(d) is {(at.shared * root)[:, chosen].max():.3g}."
+    text += (
+        f"others O~(d^-1/2), |xi| O~(d^-1/2). The largest |xi| sqrt(d) is {(at.shared * root)[:, chosen].max():.3g}."
+    )
     found = every(int(good.sum()), len(good), detail=text)
     return given(found, _condition(at.ran)) if ready else found
 

@@ -92,7 +92,9 @@ def members_are_many(evidence: Evidence) -> Finding:
         for smallest in (1, 4, 16, 64):
             width = round(3 * smallest * np.log(dim) ** 2)
             least = min(least, float(binom.sf(smallest - 1, width, seen / count)))
-    text = f"With J = 3 J_min (log d)^2, J_min = 1 to 64, there are J_min of them with probability {least:.4f} or more; a "
+    text = (
+        f"With J = 3 J_min (log d)^2, J_min = 1 to 64, there are J_min of them with probability {least:.4f} or more; a "
+    )
     text += f"neuron is one with probability {law:.4f}."
     return all_of([at_least(least, 0.999, detail=text), *found])
 
@@ -136,7 +138,9 @@ def led(width: int = 4) -> Led:
         rest = first[expert].copy()
         rest[neuron, task] = 0.0
         most = float(np.abs(rate[expert]).max())
-        if grows <= 0 or grows * lead ** (k - 2) < most * rest.max() ** (k - 2) + lead ** (k - 2) * grows / np.log(LEADS):
+        if grows <= 0 or grows * lead ** (k - 2) < most * rest.max() ** (k - 2) + lead ** (k - 2) * grows / np.log(
+            LEADS
+        ):
             continue
         path = np.abs(states[:, expert * width : (expert + 1) * width, : count + 1])
         winner = path[:, neuron, task].copy()
@@ -152,7 +156,9 @@ def led(width: int = 4) -> Led:
 
 def _leads(seen: Led) -> Hypothesis:
     met = len(seen.winner)
-    words = f"Corollary C.3 is true at the start, with 1/log d for its a: experts, of {seen.all}, to which it is confined"
+    words = (
+        f"Corollary C.3 is true at the start, with 1/log d for its a: experts, of {seen.all}, to which it is confined"
+    )
     return Hypothesis(words, met > 0, met, 1, ">=")
 
 

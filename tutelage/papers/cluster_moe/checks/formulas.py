@@ -81,7 +81,10 @@ def part_with_signs(rows: Numbers, signs: Sequence[float], reach: float) -> floa
     real = np.real(zeros[np.abs(np.imag(zeros)) < 1e-9])
     ends = np.unique(np.concatenate([[-reach, reach], real[np.abs(real) < reach]]))
     middle = (ends[1:] + ends[:-1]) / 2
-    good = np.all([sign * np.polynomial.polynomial.polyval(middle, row) > 0 for row, sign in zip(rows, signs, strict=True)], axis=0)
+    good = np.all(
+        [sign * np.polynomial.polynomial.polyval(middle, row) > 0 for row, sign in zip(rows, signs, strict=True)],
+        axis=0,
+    )
     return float(np.sum(np.diff(ends)[good]) / (2 * reach))  # fmt: skip
 
 
@@ -136,7 +139,11 @@ def _with_signs(evidence: Evidence, patterns: Sequence[Sequence[float]], reach: 
         law = float(np.mean([part_with_signs(rows, [a * s for s in signs], reach) for a in (1, -1)]))
         told = "".join("+" if sign > 0 else "-" for sign in signs)
         text = f"Signs {told}: {seen} of {count}, {law:.4f} by zeros."
-        found.append(all_of([probability_at_least(seen, count, 1 / 8, detail=text), probability_is(seen, count, law, within=0.05)]))
+        found.append(
+            all_of(
+                [probability_at_least(seen, count, 1 / 8, detail=text), probability_is(seen, count, law, within=0.05)]
+            )
+        )
     return min(found, key=lambda each: each.successes or 0) if len(found) > 1 else found[0]
 
 
@@ -164,7 +171,9 @@ def polynomials_have_any_signs(evidence: Evidence) -> Finding:
             seen = int(np.sum(np.all(alpha == np.array(signs), axis=1)))
             least = min(least, law * reach)
             parts.append(probability_is(seen, count, law, within=0.05))
-    text = f"C_b times the probability is {least:.3f} or more, for all {len(patterns)} patterns and C_b = 1 to 64; each "
+    text = (
+        f"C_b times the probability is {least:.3f} or more, for all {len(patterns)} patterns and C_b = 1 to 64; each "
+    )
     text += f"probability is that of {count} draws. None is zero but on finitely many biases."
     return all_of([at_least(least, 0.05, detail=text), *parts])
 
@@ -278,7 +287,10 @@ def _means_are_turned(evidence: Evidence, lift: int) -> float:
         pull = moment(units, w, problem)
         seen = (pull - pull[-1] / w[-1] * w)[3:5]  # the last axis is no task's and no mean's: only w is there
         kappa, xi, orders = w[:2, None], w[2], np.arange(7)
-        level = np.asarray(tasks.local) * kappa**orders + np.array(tasks.interference)[:, None] * np.asarray(tasks.shared) * xi**orders
+        level = (
+            np.asarray(tasks.local) * kappa**orders
+            + np.array(tasks.interference)[:, None] * np.asarray(tasks.shared) * xi**orders
+        )
         alpha = np.array([np.asarray(shifted(units, jnp.array([1.5 * w[3 + c]]), 8))[0] for c in range(2)])
         told = 1.5 / 2 * np.sum(np.sqrt(orders + 1) * alpha[:, lift : 7 + lift] * level, axis=1)
         worst = max(worst, float(np.max(np.abs(seen - told)) / np.abs(seen).max()))
@@ -293,7 +305,10 @@ def coefficients_are_bounded(evidence: Evidence) -> Finding:
     """`|alpha_i| <= sqrt(E[s'(Z + m)^2]/i)` by Cauchy and Schwarz: the coefficients of closed forms, the bound by quadrature."""
     shift, orders, worst = np.linspace(-8, 8, 161), np.arange(1, ORDERS), 0.0
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=3)))
-    every_unit = [_relu(np.zeros(1)), *(Units(jnp.ones(1), jnp.zeros(1), jnp.asarray(row[None]), lowest=4) for row in signs)]
+    every_unit = [
+        _relu(np.zeros(1)),
+        *(Units(jnp.ones(1), jnp.zeros(1), jnp.asarray(row[None]), lowest=4) for row in signs),
+    ]
     for units in every_unit:
         table = np.asarray(shifted(units, jnp.asarray(shift[:, None]), ORDERS))[:, 0, 1:]
         z, weight = panels(np.stack([np.append(np.linspace(-12, -m, 21), np.linspace(-m, 12, 21)[1:]) for m in shift]))
@@ -354,7 +369,9 @@ def noise_has_its_size(evidence: Evidence) -> Finding:
     found = []
     for part, (name, law) in enumerate((("|Xi|", 0.5), ("|u.Xi|", 0.0))):
         high = np.array([np.sort(table[part]) for table in tables])
-        slope = exponent_over_seeds(dims, lambda chosen, high=high: np.quantile(high[:, chosen], 0.99, axis=1), count, resamples=200)
+        slope = exponent_over_seeds(
+            dims, lambda chosen, high=high: np.quantile(high[:, chosen], 0.99, axis=1), count, resamples=200
+        )
         text = f"99 % of {name} are below {', '.join(f'{np.quantile(row, 0.99):.3g}' for row in high)}: exponent {slope:.2f}."
         found.append(interval_at_most(slope.value, slope.interval, law + 0.15, seeds=count, detail=text))
     return all_of(found)  # fmt: skip

@@ -136,7 +136,9 @@ _LARGE = (10**4, 10**8, 10**12)
 def _of_starts(evidence: Evidence, part: str, law: float) -> Finding:
     seen = [starts(dim, 20_000 if evidence.full else 8_000) for dim in _LARGE]
     counts = [getattr(each, part) for each in seen]
-    told = ", ".join(f"{n} (d = {dim:.0e}, J = {each.width})" for n, dim, each in zip(counts, _LARGE, seen, strict=True))
+    told = ", ".join(
+        f"{n} (d = {dim:.0e}, J = {each.width})" for n, dim, each in zip(counts, _LARGE, seen, strict=True)
+    )
     first = seen[0]
     text = f"Of {first.draws} draws of {first.experts} experts, C = 2: {told}."
     return probability_at_least(max(counts), first.draws, law, detail=text)
@@ -144,7 +146,9 @@ def _of_starts(evidence: Evidence, part: str, law: float) -> Finding:
 
 def winners_are_positive(evidence: Evidence) -> Finding:
     law = 2.0 ** -enough_experts(2, FAILURE)
-    return replace(found := _of_starts(evidence, "positive", 1 - FAILURE), detail=f"{found.detail} By symmetry 2^-M = {law:.4f}.")
+    return replace(
+        found := _of_starts(evidence, "positive", 1 - FAILURE), detail=f"{found.detail} By symmetry 2^-M = {law:.4f}."
+    )
 
 
 def winners_stand_out(evidence: Evidence) -> Finding:

@@ -87,7 +87,9 @@ def stays_low(evidence: Evidence, **changes: Any) -> Finding:
     told = ", ".join(f"{each.highest.max():.3g} (d = {each.dim:.0e})" for each in races)
     shares = ", ".join(f"{each.escaped.mean():.2%}" for each in races)
     begin = max(float(np.abs(each.start[:, each.clusters]).max()) * each.dim**0.5 for each in races)
-    text = f"sup_t |xi| sqrt(d): {told}; at the start at most {begin:.3g}. {escaped} of {count} neurons learn the global "
+    text = (
+        f"sup_t |xi| sqrt(d): {told}; at the start at most {begin:.3g}. {escaped} of {count} neurons learn the global "
+    )
     text += f"task ({shares} at these d)."
     worst = max(float(each.highest.max()) for each in races)
     found = at_most(worst, starting_bound(count), seeds=count, detail=text)
@@ -105,7 +107,9 @@ def ready_stay_low(evidence: Evidence, **changes: Any) -> Finding:
     text += f"local one's in the median; {others} of the other neurons learn it."
     found = at_most(worst, starting_bound(count), seeds=count, detail=text)
     asked = [each for each in hypotheses(races, example(100, **changes)) if "k* is even" not in each.words]
-    pulled = Hypothesis("there is a force on w_g (rate over that of a local task, times sqrt(d))", force > 0.1, force, 0.1, ">=")
+    pulled = Hypothesis(
+        "there is a force on w_g (rate over that of a local task, times sqrt(d))", force > 0.1, force, 0.1, ">="
+    )
     return given(found, *asked, pulled)  # fmt: skip
 
 
@@ -121,7 +125,9 @@ def escape_exponent(evidence: Evidence, clusters: int = 2, within: float = 0.03,
         return Finding(Verdict.NOT_REACHED, detail=text)
     found = interval_is(slope.value, slope.interval, seen.predicted, within=within, seeds=seen.trials, detail=text)
     count = seen.trials * len(seen.dims)
-    flips = Hypothesis(f"Assumption 3.4: of {count} neurons, those that change a sign", seen.flips == 0, seen.flips, 0.0)
+    flips = Hypothesis(
+        f"Assumption 3.4: of {count} neurons, those that change a sign", seen.flips == 0, seen.flips, 0.0
+    )
     return given(found, flips)
 
 
@@ -239,7 +245,9 @@ def coefficients_are_close(evidence: Evidence) -> Finding:
     table = np.array(gaps)
     slope = exponent_over_seeds(dims, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
     told = ", ".join(f"{gap.max():.2e} (d = {dim:.0e})" for gap, dim in zip(table, dims, strict=True))
-    text = f"The largest difference between clusters, of {WIDTH} neurons and orders 2 to 6: {told}: exponent {slope:.3f}."
+    text = (
+        f"The largest difference between clusters, of {WIDTH} neurons and orders 2 to 6: {told}: exponent {slope:.3f}."
+    )
     close = interval_at_most(slope.value, slope.interval, -0.5 + LOGS, seeds=WIDTH, detail=text)
     return all_of([close, every(signs, WIDTH * len(dims), detail="alpha_k has one sign in both clusters.")])
 
