@@ -27,7 +27,7 @@ from tutelage.problem import Numbers
 STARTS, RATES, ORDERS = (0.05, 0.2, 0.6), (1e-3, 0.02, 0.3), (4, 5, 6, 8)
 LONGEST = 20_000
 TERMS = 200
-HIGH = 6.0  # O~(d^-1/2) of all overlaps of 64 neurons on their way: twice what starts have
+HIGH = 6.0  # O~(d^-1/2) of all overlaps of 256 neurons on their way: twice what starts have
 LOGS = 0.25  # of an exponent in d: what a factor of log d adds between d = 32 and 256
 
 
@@ -274,7 +274,7 @@ CLAIMS = (
         "Lemmas C.8 and C.22",
         "In d^(k-1) samples of Phase I, with a step of order d^(-k/2), coefficients change by O~(d^-1/2) while overlaps are "
         "O~(d^-1/2).",
-        "64 ReLU neurons with b = 0.3, k = 4, antipodal means, rho = 3, step 0.15 d^-2, by the chain, d = 32, 64 (128 in full)",
+        "256 ReLU neurons with b = 0.3, k = 4, antipodal means, rho = 3, step 0.15 d^-2, by the chain, d = 32, 64 (128 in full)",
         coefficients_drift,
         kind=Kind.READING,
         reading="O~(d^-1/2) of coefficients is read as an exponent of at most -0.5 + 0.25 of their root mean square; of "
