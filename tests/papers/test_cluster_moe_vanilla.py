@@ -1,4 +1,4 @@
-"""The population side of `cluster_moe` without a router: races, protected cases, the proof step by step; and its claims.
+"""The population side of `cluster_moe` without a router: races, protected cases, the proof step by step; its claims.
 
 Every claim is seen to change its verdict on a planted error. All races here have 800 neurons and few kinds of problem,
 so that few programs are compiled.

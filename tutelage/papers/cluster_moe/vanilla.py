@@ -107,17 +107,17 @@ class Race:
     def ready(self) -> Flags:
         """The neurons all of whose learnable overlaps start with `d^-1/2` or more: Lemma B.9's first condition."""
         tasks = np.abs(self.start[:, : self.clusters]) * np.sqrt(self.dim)
-        return np.all((tasks >= 1) | ~self.learnable, axis=-1)
+        return np.asarray(np.all((tasks >= 1) | ~self.learnable, axis=-1))
 
     @property
     def escaped(self) -> Flags:
         """Which neurons ever learn the global task: `sup_t |xi|` is what Theorem 4.3 bounds."""
-        return self.flow.largest[:, self.clusters] > LEARNT
+        return np.asarray(self.flow.largest[:, self.clusters] > LEARNT)
 
     @property
     def flips(self) -> Flags:
         """Which neurons break Assumption 3.4: `alpha_k(b + rho nu_c)` changes its sign for some cluster."""
-        return np.isfinite(self.flow.flipped[:, :, self.exponent]).any(-1)
+        return np.asarray(np.isfinite(self.flow.flipped[:, :, self.exponent]).any(-1))
 
     @property
     def shared(self) -> Flags:
@@ -217,7 +217,7 @@ def course(settings: ClusterMoeSettings, until: float | None = None) -> Numbers:
     """
     _, units, start = begun(settings, WIDTH)
     soon, later = np.geomspace(1e-3, 1, RECORDS // 2), np.geomspace(1, patience(settings), RECORDS // 2 + 1)
-    options = {} if until is None else {"threshold": until, "halt": _learnable(settings)}
+    options: dict[str, Any] = {} if until is None else {"threshold": until, "halt": _learnable(settings)}
     times = clock(settings) * np.append(soon, later[1:])
     return flown(settings, units, start, at=times, **options).last("noted").values[0, :, 0]
 
@@ -240,8 +240,8 @@ def _learnable(settings: ClusterMoeSettings) -> Flags:
 def after(settings: ClusterMoeSettings) -> tuple[Flags, Numbers]:
     """Lemma B.14's time `t_Delta`, when a learnable overlap reaches `d^(-1/4 - 1/(8k))`, and what follows it.
 
-    Which neurons reach it; and the overlaps (record, unit, row) of all at `RECORDS` times from `t_Delta` on, dense where
-    the task is learnt.
+    Which neurons reach it; and the overlaps (record, unit, row) of all at `RECORDS` times from `t_Delta` on, dense
+    where the task is learnt.
     """
     _, units, start = begun(settings, WIDTH)
     halt = _learnable(settings)

@@ -39,8 +39,8 @@ def _bend(t: Numbers) -> Numbers:
 def built(bias: Numbers) -> tuple[Numbers, Numbers]:
     """Weights of `ReLU(u + b_j)` and `ReLU(-u + b_j)`, times `1/2N`, that give `polynomial` for `|u| <= REACH`.
 
-    By `f(u) = f(0) + f'(0) u + int_0^R f''(t) ReLU(u - t) + f''(-t) ReLU(-u - t) dt`: the integral is a sum over biases in
-    [-R, 0], each with half of the gaps beside it; biases of R and more give the straight line.
+    By `f(u) = f(0) + f'(0) u + int_0^R f''(t) ReLU(u - t) + f''(-t) ReLU(-u - t) dt`: the integral is a sum over biases
+    in [-R, 0], each with half of the gaps beside it; biases of R and more give the straight line.
     """
     count = len(bias)
     plus, minus = np.zeros(count), np.zeros(count)
@@ -91,7 +91,8 @@ def relu_sums_approximate(evidence: Evidence) -> Finding:
     seen = fitted(evidence, built)
     error, square, total = map(_exponent, seen)
     told = ", ".join(f"{value:.3g} (N = {n})" for value, n in zip(np.median(seen.error, axis=1), COUNTS, strict=True))
-    text = f"Median of the largest error over {DRAWS} draws: {told}: exponent {error:.2f}. Of sum a^2/N {square:.2f}, of sum "
+    text = f"Median of the largest error over {DRAWS} draws: {told}: exponent {error:.2f}. Of sum a^2/N "
+    text += f"{square:.2f}, of sum "
     text += f"|a|/N {total:.2f}."
     return all_of(
         [
@@ -106,7 +107,8 @@ def one_set_approximates(evidence: Evidence) -> Finding:
     seen = fitted(evidence, as_printed)
     error = _exponent(seen.error)
     even = float(np.abs(hermite(np.linspace(-REACH, REACH, 601), 5)[:, 4]).max())
-    text = f"The largest error is {np.median(seen.error[-1]):.3g} at N = {COUNTS[-1]}; the even part of the polynomial alone "
+    text = f"The largest error is {np.median(seen.error[-1]):.3g} at N = {COUNTS[-1]}; the even part of the "
+    text += "polynomial alone "
     text += f"has {even:.3g}. Exponent {error:.2f}."
     return interval_at_most(error.value, error.interval, -1 + LOGS, seeds=DRAWS, detail=text)
 

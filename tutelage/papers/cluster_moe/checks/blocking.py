@@ -97,10 +97,9 @@ def seen(dim: int, states: Numbers) -> Seen:
     sizes, count = np.abs(states), ran.clusters
     alpha = coefficients(oracle, units, states, settings.exponent + 1)[..., settings.exponent]
     own = ran.learnable
-    parts = [
-        np.sum(np.where(chosen, table[..., :count], 0.0), -1) for table in (sizes, slopes) for chosen in (own, ~own)
-    ]
-    return Seen(ran, states, *parts[:2], sizes[..., count], *parts[2:], slopes[..., count], alpha)
+    inside, outside = (np.sum(np.where(chosen, sizes[..., :count], 0.0), -1) for chosen in (own, ~own))
+    rise, fall = (np.sum(np.where(chosen, slopes[..., :count], 0.0), -1) for chosen in (own, ~own))
+    return Seen(ran, states, inside, outside, sizes[..., count], rise, fall, slopes[..., count], alpha)
 
 
 @eqx.filter_jit
@@ -132,7 +131,8 @@ def coefficients_stay(evidence: Evidence) -> Finding:
     table = np.array([_drift(dim, early(dim).states[SOON], np.ones(WIDTH, bool)) for dim in DIMS])
     slope = exponent_over_seeds(DIMS, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
     told = ", ".join(f"{row.max():.2e} (d = {dim:.0e})" for row, dim in zip(table, DIMS, strict=True))
-    text = f"The largest |alpha_k(b) - alpha_k(b + rho nu_c)| of {WIDTH} neurons on their way: {told}: exponent {slope:.3f}."
+    text = f"The largest |alpha_k(b) - alpha_k(b + rho nu_c)| of {WIDTH} neurons on their way: {told}: exponent "
+    text += f"{slope:.3f}."
     return interval_at_most(slope.value, slope.interval, -0.5 + LOGS, seeds=WIDTH, detail=text)
 
 
@@ -260,7 +260,8 @@ def others_shrink(evidence: Evidence) -> Finding:
     text = (
         f"The largest derivative of |xi| + sum of others; {int(chosen.sum())} neurons at {len(at.states)} times from "
     )
-    text += f"t_Delta on, d = {LATE:.0e}. The push on w_g is {push:.1e} in the median, not zero. The learnable overlaps add "
+    text += f"t_Delta on, d = {LATE:.0e}. The push on w_g is {push:.1e} in the median, not zero. The learnable "
+    text += "overlaps add "
     text += f"up to at least {inside:.3e} (asked: {bar:.3e})."
     found = all_of(
         [at_most(growth, 0.0, seeds=int(chosen.sum()), detail=text), at_most(bar * (1 - 1e-6) - inside, 0.0)]
@@ -281,7 +282,8 @@ def all_is_settled(evidence: Evidence, *, ready: bool) -> Finding:
     )
     good = np.logical_and.reduce(bullets)[chosen]
     told = ", ".join(f"{int((~each[chosen]).sum())}" for each in bullets)
-    text = f"{int(good.sum())} of {len(good)} neurons, d = {LATE:.0e}; broken by {told} neurons: learnable overlaps large, "
+    text = f"{int(good.sum())} of {len(good)} neurons, d = {LATE:.0e}; broken by {told} neurons: learnable overlaps "
+    text += "large, "
     text += (
         f"others O~(d^-1/2), |xi| O~(d^-1/2). The largest |xi| sqrt(d) is {(at.shared * root)[:, chosen].max():.3g}."
     )
@@ -308,7 +310,8 @@ CLAIMS = (
         _SOON,
         coefficients_stay,
         kind=Kind.READING,
-        reading=f"{_ONCE}. O~(d^-1/2) is read as an exponent of at most -0.5 + 0.05 of the largest change over d = 10^6 to 10^12.",
+        reading=f"{_ONCE}. O~(d^-1/2) is read as an exponent of at most -0.5 + 0.05 of the largest change over d = "
+        "10^6 to 10^12.",
     ),
     Claim(
         "CM-B9:others",
@@ -336,7 +339,8 @@ CLAIMS = (
         f"{_FLOW} at d = 10^6, 10^9, 10^12",
         starts_are_large,
         kind=Kind.READING,
-        reading="The condition `|kappa_c| >~ d^-1/2` is read with 1/log d for its constant. With another power of log d, "
+        reading="The condition `|kappa_c| >~ d^-1/2` is read with 1/log d for its constant. With another power of "
+        "log d, "
         "too, its probability tends to 1 like 1 - 1/polylog(d) and not like 1 - d^-a.",
         expected=Verdict.FAILS,
         explanation="The proof of Lemma B.12 takes the condition for granted. Here the proof of Theorem 4.3 breaks.",
@@ -344,7 +348,8 @@ CLAIMS = (
     Claim(
         "CM-B10",
         "Lemma B.10",
-        "The derivative of |xi| is at most k/C (|alpha_(k,1) - alpha_(k,2)| |xi|^(k-1) + |xi| (c' sum over c not in C_j "
+        "The derivative of |xi| is at most k/C (|alpha_(k,1) - alpha_(k,2)| |xi|^(k-1) + |xi| (c' sum over c not in "
+        "C_j "
         "of |kappa_c|^k - c sum over C_j)), up to constants.",
         _EARLY,
         shared_grows_slowly,
@@ -358,13 +363,15 @@ CLAIMS = (
         _SOON,
         others_stay_small,
         kind=Kind.READING,
-        reading=f"{_ONCE}; {_SMALL}. With (log d)^4 times as long, which is more than d^(1/2) below d = 10^14, neurons that "
+        reading=f"{_ONCE}; {_SMALL}. With (log d)^4 times as long, which is more than d^(1/2) below d = 10^14, "
+        "neurons that "
         "learn the global task would do so in this time.",
     ),
     Claim(
         "CM-B12",
         "Lemma B.12, with its start",
-        "In a time O~(d^((k-2)/2)) the learnable overlaps reach d^(-1/2 + 1/(2k)), while others and |xi| are O~(d^-1/2).",
+        "In a time O~(d^((k-2)/2)) the learnable overlaps reach d^(-1/2 + 1/(2k)), while others and |xi| are "
+        "O~(d^-1/2).",
         f"{_EARLY}; {_READY}",
         lambda evidence: grown_in_time(evidence, ready=True),
         kind=Kind.READING,
@@ -384,7 +391,8 @@ CLAIMS = (
     Claim(
         "CM-B14",
         "Lemma B.14, with its start",
-        "There is a time at which the learnable overlaps add up to d^(-1/4-Delta), the others and |xi| are O~(d^-1/2), and "
+        "There is a time at which the learnable overlaps add up to d^(-1/4-Delta), the others and |xi| are "
+        "O~(d^-1/2), and "
         "alpha_k has changed by O~(d^-1/2).",
         f"{_LATER}, Delta = 1/(8k); {_READY}",
         reached_together,
@@ -394,7 +402,8 @@ CLAIMS = (
     Claim(
         "CM-13",
         "Lemma B.15",
-        "After t_Delta, |xi| + sum over c not in C_j of |kappa_c| does not increase, and the learnable overlaps stay above "
+        "After t_Delta, |xi| + sum over c not in C_j of |kappa_c| does not increase, and the learnable overlaps stay "
+        "above "
         "d^(-1/4-1/(8k)).",
         f"{_LATER}, which feel a force on w_g; {_READY}",
         others_shrink,
@@ -404,7 +413,8 @@ CLAIMS = (
     Claim(
         "CM-12",
         "Lemmas 4.5 and B.16, with their start",
-        "From a time O~(d^((k-2)/2)) on the learnable overlaps add up to d^(-1/4-1/(8k)) or more, and other local ones and "
+        "From a time O~(d^((k-2)/2)) on the learnable overlaps add up to d^(-1/4-1/(8k)) or more, and other local "
+        "ones and "
         "|xi| are O~(d^-1/2).",
         f"{_LATER}; {_READY}",
         lambda evidence: all_is_settled(evidence, ready=True),

@@ -9,8 +9,19 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_least, at_most, every, given
-from tutelage.analysis import probability_is
+from tutelage.analysis import (
+    Claim,
+    Finding,
+    Hypothesis,
+    Kind,
+    Verdict,
+    all_of,
+    at_least,
+    at_most,
+    every,
+    given,
+    probability_is,
+)
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.vanilla import PROTECTED, RECORDS, WIDTH, Race, begun, destined, example, flown, race
@@ -106,14 +117,14 @@ class Led(NamedTuple):
     """Experts whose professional neuron leads as Corollary C.3 asks, until its overlap is `WEAK`.
 
     - `winner` (expert, record), `others` (expert, record): the leading overlap, the largest of all others; nan later.
-    - `low`, `high`: `P` and `Q` of Lemma C.12 at these times. `all`: how many experts there were.
+    - `low`, `high`: `P` and `Q` of Lemma C.12 at these times. `drawn`: how many experts there were.
     """
 
     winner: Numbers
     others: Numbers
     low: Numbers
     high: Numbers
-    all: int
+    drawn: int
 
 
 @cache
@@ -138,9 +149,8 @@ def led(width: int = 4) -> Led:
         rest = first[expert].copy()
         rest[neuron, task] = 0.0
         most = float(np.abs(rate[expert]).max())
-        if grows <= 0 or grows * lead ** (k - 2) < most * rest.max() ** (k - 2) + lead ** (k - 2) * grows / np.log(
-            LEADS
-        ):
+        ahead = grows * lead ** (k - 2) * (1 - 1 / np.log(LEADS)) - most * rest.max() ** (k - 2)
+        if grows <= 0 or ahead < 0:
             continue
         path = np.abs(states[:, expert * width : (expert + 1) * width, : count + 1])
         winner = path[:, neuron, task].copy()
@@ -151,13 +161,14 @@ def led(width: int = 4) -> Led:
         table = (winner, path.max((1, 2)), low, high)
         for name, values in zip(found, table, strict=True):
             found[name].append(np.where(now, values, np.nan))
-    return Led(*(np.array(values) for values in found.values()), len(best))
+    winner, others, below, above = (np.array(values) for values in found.values())
+    return Led(winner, others, below, above, len(best))
 
 
 def _leads(seen: Led) -> Hypothesis:
     met = len(seen.winner)
     words = (
-        f"Corollary C.3 is true at the start, with 1/log d for its a: experts, of {seen.all}, to which it is confined"
+        f"Corollary C.3 is true at the start, with 1/log d for its a: experts, of {seen.drawn}, to which it is confined"
     )
     return Hypothesis(words, met > 0, met, 1, ">=")
 
@@ -167,7 +178,8 @@ def sequences_bound(evidence: Evidence) -> Finding:
     with np.errstate(invalid="ignore"):
         below, above = np.nansum(seen.winner < seen.low), np.nansum(seen.others > seen.high)
     count = int(np.isfinite(seen.winner).sum())
-    text = f"{count} moments of {len(seen.winner)} experts: {int(below)} with the winner below P, {int(above)} with another "
+    text = f"{count} moments of {len(seen.winner)} experts: {int(below)} with the winner below P, {int(above)} with "
+    text += "another "
     text += "above Q (without the term with A_3, which only helps)."
     return given(at_most([float(below), float(above)], 0.0, seeds=len(seen.winner), detail=text), _leads(seen))
 
@@ -176,11 +188,11 @@ def others_stay_behind(evidence: Evidence) -> Finding:
     seen = led()
     worst = float(np.nanmax(seen.others) * LEADS**0.5)
     ahead = int(np.nansum(seen.others > seen.winner))
-    text = f"{len(seen.winner)} experts: until the winner has {WEAK:g}, {LEADS**0.5 * WEAK:.0f} d^-1/2, others reach at most "
+    text = f"{len(seen.winner)} experts: until the winner has {WEAK:g}, {LEADS**0.5 * WEAK:.0f} d^-1/2, others reach "
+    text += "at most "
     text += f"{worst:.3g} d^-1/2."
-    found = all_of(
-        [at_most(worst, 4 * float(np.log(LEADS)), seeds=len(seen.winner), detail=text), every(seen.winner.size - ahead, seen.winner.size)]
-    )  # fmt: skip
+    behind = every(seen.winner.size - ahead, seen.winner.size)
+    found = all_of([at_most(worst, 4 * float(np.log(LEADS)), seeds=len(seen.winner), detail=text), behind])
     return given(found, _leads(seen))
 
 
@@ -191,7 +203,8 @@ CLAIMS = (
     Claim(
         "CM-C12",
         "Lemma C.12, without noise",
-        "Until a_2, the leading overlap of an expert is at least P and all others at most Q, the two sequences that start "
+        "Until a_2, the leading overlap of an expert is at least P and all others at most Q, the two sequences that "
+        "start "
         "with (1 - a_2) of it, and (1 + a_2) of the next.",
         _LED,
         sequences_bound,
@@ -205,7 +218,8 @@ CLAIMS = (
         _LED,
         others_stay_behind,
         kind=Kind.READING,
-        reading="a_2 = 0.1, A_3 = log d. With a margin of 1/log d in Corollary C.3 others grow by (log d)^(1/2) before.",
+        reading="a_2 = 0.1, A_3 = log d. With a margin of 1/log d in Corollary C.3 others grow by (log d)^(1/2) "
+        "before.",
     ),
     Claim(
         "CM-C17",
@@ -214,7 +228,8 @@ CLAIMS = (
         "k = 4, d = 10^2 to 10^8, drawn starts against the Gaussian integral",
         members_are_many,
         kind=Kind.READING,
-        reading="J >~ J_min polylog(d) is read as 3 J_min (log d)^2 and a_c as 0.1. A constant factor would do, as a neuron is "
+        reading="J >~ J_min polylog(d) is read as 3 J_min (log d)^2 and a_c as 0.1. A constant factor would do, as a "
+        "neuron is "
         "a member with a probability that does not depend on d. J_min is missing from the first condition as printed.",
     ),
     Claim(

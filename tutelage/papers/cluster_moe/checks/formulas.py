@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from tutelage.analysis import (
     Claim,
@@ -76,7 +77,7 @@ def integrated_by_parts(evidence: Evidence) -> Finding:
 
 
 def part_with_signs(rows: Numbers, signs: Sequence[float], reach: float) -> float:
-    """The part of biases b in [-reach, reach] where the polynomials `rows` (monomials in b) have these signs, by zeros."""
+    """The part of biases b in [-reach, reach] where polynomials (monomials in b) have these signs, by their zeros."""
     zeros = np.concatenate([np.roots(np.trim_zeros(row[::-1], "f")) for row in rows])
     real = np.real(zeros[np.abs(np.imag(zeros)) < 1e-9])
     ends = np.unique(np.concatenate([[-reach, reach], real[np.abs(real) < reach]]))
@@ -85,7 +86,7 @@ def part_with_signs(rows: Numbers, signs: Sequence[float], reach: float) -> floa
         [sign * np.polynomial.polynomial.polyval(middle, row) > 0 for row, sign in zip(rows, signs, strict=True)],
         axis=0,
     )
-    return float(np.sum(np.diff(ends)[good]) / (2 * reach))  # fmt: skip
+    return float(np.sum(np.diff(ends)[good]) / (2 * reach))
 
 
 def relu_rows(lowest: int, degree: int) -> Numbers:
@@ -294,7 +295,7 @@ def _means_are_turned(evidence: Evidence, lift: int) -> float:
         alpha = np.array([np.asarray(shifted(units, jnp.array([1.5 * w[3 + c]]), 8))[0] for c in range(2)])
         told = 1.5 / 2 * np.sum(np.sqrt(orders + 1) * alpha[:, lift : 7 + lift] * level, axis=1)
         worst = max(worst, float(np.max(np.abs(seen - told)) / np.abs(seen).max()))
-    return worst  # fmt: skip
+    return worst
 
 
 def means_are_turned(evidence: Evidence, lift: int, detail: str) -> Finding:
@@ -302,7 +303,7 @@ def means_are_turned(evidence: Evidence, lift: int, detail: str) -> Finding:
 
 
 def coefficients_are_bounded(evidence: Evidence) -> Finding:
-    """`|alpha_i| <= sqrt(E[s'(Z + m)^2]/i)` by Cauchy and Schwarz: the coefficients of closed forms, the bound by quadrature."""
+    """`|alpha_i| <= sqrt(E[s'(Z + m)^2]/i)` by Cauchy and Schwarz: closed forms left, quadrature right."""
     shift, orders, worst = np.linspace(-8, 8, 161), np.arange(1, ORDERS), 0.0
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=3)))
     every_unit = [
@@ -315,7 +316,8 @@ def coefficients_are_bounded(evidence: Evidence) -> Finding:
         slopes = np.asarray(units.slope(jnp.asarray((z + shift[:, None])[..., None])))[..., 0]
         size = np.sum(weight * slopes**2, axis=-1)
         worst = max(worst, float(np.max(np.abs(table) / np.sqrt(size[:, None] / orders))))
-    text = "Largest |alpha_i| over the bound; ReLU and all random polynomials of orders 4 to 6, orders up to 8, shifts -8 to 8."
+    text = "Largest |alpha_i| over the bound; ReLU and all random polynomials of orders 4 to 6, orders up to 8, "
+    text += "shifts -8 to 8."
     return at_most(worst, 1 + 1e-9, detail=text + " For ReLU the bound is at most 1/sqrt(i).")
 
 
@@ -323,7 +325,7 @@ STEP = 0.01  # a step of Lemma C.7, larger than the lemma allows: the bounds do 
 
 
 def _drawn(dim: int, count: int, draw: np.random.Generator) -> tuple[Clustered, Numbers, Units, Numbers]:
-    """Samples' gradients `1[m(x) = m] pi_m y a s'(w.x + b) x` (sample, dim) of one ReLU neuron of one of two experts."""
+    """Samples' gradients `1[m(x) = m] pi_m y a s'(w.x + b) x` (sample, dim) of a ReLU neuron of one of two experts."""
     problem = Clustered(orthogonal(dim, 1.0, 2), Tasks([{4: 1.0}, {4: -1.0}], {4: 1.0}, (1.0, -1.0)))
     units = Units(jnp.ones(1), jnp.array([-0.3]), kind=activation("relu"))
     w = draw.standard_normal(dim)
@@ -352,9 +354,15 @@ def one_step_is_bounded(evidence: Evidence) -> Finding:
     drift = np.asarray(_gradient(ClusterOracle(problem), units, jnp.asarray(w[:5])[None]))[0, :3] / 4
     seen = tangent @ rows.T
     scores = np.abs(seen.mean(0) - drift) / (seen.std(0) / np.sqrt(count))
-    text = f"{broken} of {gap.size} overlaps after a literal step, tie drawn, lie outside. The mean of steps is the drift of "
+    text = f"{broken} of {gap.size} overlaps after a literal step, tie drawn, lie outside. The mean of steps is the "
+    text += "drift of "
     text += f"the lemma, with 1/M^2, to {scores.max():.1f} standard errors (5 pass once in 10^6)."
     return all_of([at_most(float(broken), 0, seeds=count, detail=text), at_most(scores, 5.0)])
+
+
+def _high(values: Numbers, chosen: NDArray[np.intp]) -> Numbers:
+    """What 99 % of the chosen samples are below, by dimension."""
+    return np.quantile(values[:, chosen], 0.99, axis=1)
 
 
 def noise_has_its_size(evidence: Evidence) -> Finding:
@@ -368,13 +376,12 @@ def noise_has_its_size(evidence: Evidence) -> Finding:
         tables.append((np.linalg.norm(noise, axis=1), along))
     found = []
     for part, (name, law) in enumerate((("|Xi|", 0.5), ("|u.Xi|", 0.0))):
-        high = np.array([np.sort(table[part]) for table in tables])
-        slope = exponent_over_seeds(
-            dims, lambda chosen, high=high: np.quantile(high[:, chosen], 0.99, axis=1), count, resamples=200
-        )
-        text = f"99 % of {name} are below {', '.join(f'{np.quantile(row, 0.99):.3g}' for row in high)}: exponent {slope:.2f}."
+        high = np.array([table[part] for table in tables])
+        slope = exponent_over_seeds(dims, partial(_high, high), count, resamples=200)
+        text = f"99 % of {name} are below {', '.join(f'{np.quantile(row, 0.99):.3g}' for row in high)}: exponent "
+        text += f"{slope:.2f}."
         found.append(interval_at_most(slope.value, slope.interval, law + 0.15, seeds=count, detail=text))
-    return all_of(found)  # fmt: skip
+    return all_of(found)
 
 
 _IDENTITY: dict[str, Any] = {"must_hold": True}
@@ -425,10 +432,12 @@ CLAIMS = (
         "the same, for all four patterns of signs up to a common one; the least probability is measured",
         mixed_signs_are_met,
         kind=Kind.READING,
-        reading="`The desired condition` is read for tasks of Assumption 3.2 with any signs. A smaller C_b gives more, but not "
+        reading="`The desired condition` is read for tasks of Assumption 3.2 with any signs. A smaller C_b gives "
+        "more, but not "
         "1/8 for all patterns where Lemma A.5 asks for a large one.",
         expected=Verdict.FAILS,
-        explanation="Positive coefficients of all orders fit tasks of one sign only; other patterns need biases between the "
+        explanation="Positive coefficients of all orders fit tasks of one sign only; other patterns need biases "
+        "between the "
         "zeros, whose part falls as 1/C_b. A constant part of the neurons, which is what is needed, remains.",
     ),
     Claim(
@@ -439,7 +448,8 @@ CLAIMS = (
         "orders 4 to 6, C_b = 1 to 64: zeros of polynomials in b against drawn units",
         polynomials_have_any_signs,
         kind=Kind.READING,
-        reading="As printed, `non-zero`, the probability is 1, as a polynomial in b has finitely many zeros; what is used of it "
+        reading="As printed, `non-zero`, the probability is 1, as a polynomial in b has finitely many zeros; what is "
+        "used of it "
         "is that signs agree with a task's. Omega(1/C_b) is read as 0.05/C_b or more.",
     ),
     Claim(
@@ -489,9 +499,11 @@ CLAIMS = (
     Claim(
         "CM-C7:step",
         "Lemma C.7",
-        "After a step, tie drawn, an overlap is within |kappa| eta^2 |G|^2/2 + eta^3 |G|^3/2 of kappa + eta w_c.G, and the "
+        "After a step, tie drawn, an overlap is within |kappa| eta^2 |G|^2/2 + eta^3 |G|^3/2 of kappa + eta w_c.G, "
+        "and the "
         "mean of w_c.G over samples is the lemma's drift with 1/M^2.",
-        "one ReLU neuron of one of two experts, d = 30, eta = 0.01, literal steps of Algorithm 1; G the spherical gradient",
+        "one ReLU neuron of one of two experts, d = 30, eta = 0.01, literal steps of Algorithm 1; G the spherical "
+        "gradient",
         one_step_is_bounded,
         **_IDENTITY,
     ),
@@ -526,7 +538,8 @@ CLAIMS = (
     Claim(
         "CM-C10",
         "Lemma C.10",
-        "|alpha_i(m)| is at most (E[s'(Z + m)^2]/i)^(1/2), which is at most 1/sqrt(i) for ReLU and a polynomial in the shift "
+        "|alpha_i(m)| is at most (E[s'(Z + m)^2]/i)^(1/2), which is at most 1/sqrt(i) for ReLU and a polynomial in "
+        "the shift "
         "for polynomials.",
         "closed forms of coefficients against the bound by quadrature",
         coefficients_are_bounded,

@@ -120,7 +120,8 @@ def coefficients_drift(evidence: Evidence) -> Finding:
         dims, lambda chosen: np.sqrt(np.mean(changes[:, chosen] ** 2, axis=1)), changes.shape[1], level=0.999
     )
     told = ", ".join(f"{np.sqrt(np.mean(row**2)):.3g} (d = {dim})" for row, dim in zip(changes, dims, strict=True))
-    text = f"Root mean square over {changes.shape[1]} neurons of the largest change of alpha_{K}: {told}: exponent {slope:.2f}."
+    text = f"Root mean square over {changes.shape[1]} neurons of the largest change of alpha_{K}: {told}: exponent "
+    text += f"{slope:.2f}."
     found = interval_at_most(slope.value, slope.interval, -0.5 + LOGS, seeds=changes.shape[1], detail=text)
     most = float(overlaps.max())
     return given(found, Hypothesis("overlaps stay O~(d^-1/2): the largest, times sqrt(d)", most <= HIGH, most, HIGH))
@@ -224,7 +225,8 @@ CLAIMS = (
         _LAB,
         definition_foretells,
         kind=Kind.READING,
-        reading="That an expert will specialise in its task is read with probability 0.9, at d = 30 and this step. The sign "
+        reading="That an expert will specialise in its task is read with probability 0.9, at d = 30 and this step. "
+        "The sign "
         "alone, which d does not change, makes it wrong for half of the neurons.",
         expected=Verdict.FAILS,
         explanation="The definition does not know the sign of alpha_k beta_(c,k): the neuron with the largest overlap "
@@ -238,7 +240,8 @@ CLAIMS = (
         _HITTING,
         hitting_exponent,
         kind=Kind.READING,
-        reading="O~(d^(k-1)) is read as the time without noise, which is of this order, times a factor whose exponent in d is "
+        reading="O~(d^(k-1)) is read as the time without noise, which is of this order, times a factor whose "
+        "exponent in d is "
         "at most 0.25 and which is at most 2; weak recovery as an overlap of 1/2.",
         explanation="At these sizes 2/sqrt(d) is not small beside the level 1/2, which makes the exponent larger.",
     ),
@@ -272,12 +275,15 @@ CLAIMS = (
     Claim(
         "CM-C8",
         "Lemmas C.8 and C.22",
-        "In d^(k-1) samples of Phase I, with a step of order d^(-k/2), coefficients change by O~(d^-1/2) while overlaps are "
+        "In d^(k-1) samples of Phase I, with a step of order d^(-k/2), coefficients change by O~(d^-1/2) while "
+        "overlaps are "
         "O~(d^-1/2).",
-        "256 ReLU neurons with b = 0.3, k = 4, antipodal means, rho = 3, step 0.15 d^-2, by the chain, d = 32, 64 (128 in full)",
+        "256 ReLU neurons with b = 0.3, k = 4, antipodal means, rho = 3, step 0.15 d^-2, by the chain, d = 32, 64 "
+        "(128 in full)",
         coefficients_drift,
         kind=Kind.READING,
-        reading="O~(d^-1/2) of coefficients is read as an exponent of at most -0.5 + 0.25 of their root mean square; of "
+        reading="O~(d^-1/2) of coefficients is read as an exponent of at most -0.5 + 0.25 of their root mean square; "
+        "of "
         "overlaps as 6 d^-1/2. The chain is of the order of Phase III as well: Lemma C.22.",
     ),
 )

@@ -346,18 +346,21 @@ CLAIMS = (
         "M = C log(C/delta) experts of J = 4 units, delta = 0.001, C = 2 and 3, uniform on the sphere",
         surely_covered,
         kind=Kind.READING,
-        reading="`M >~ C log C` is read as the C log(C/delta) of the proof. With the 8 experts of the paper's own experiment "
+        reading="`M >~ C log C` is read as the C log(C/delta) of the proof. With the 8 experts of the paper's own "
+        "experiment "
         "the probability is 0.992.",
     ),
     Claim(
         "CM-06",
         "Lemma C.2, second part",
-        "In every expert the largest w.w_c is at least A_d |w'.w_c'| of all others, with probability 1 - delta: so, at the "
+        "In every expert the largest w.w_c is at least A_d |w'.w_c'| of all others, with probability 1 - delta: so, "
+        "at the "
         "least, the largest |w.w_c| of each belongs to a positive overlap.",
         _MANY,
         winners_are_positive,
         expected=Verdict.FAILS,
-        explanation="A start and its mirror image are equally likely, so that the largest of all |w.w_c| is positive with "
+        explanation="A start and its mirror image are equally likely, so that the largest of all |w.w_c| is positive "
+        "with "
         "probability 1/2 in each expert, whatever d: the statement has probability 2^-M at most.",
     ),
     Claim(
@@ -368,7 +371,8 @@ CLAIMS = (
         winners_stand_out,
         kind=Kind.OURS,
         expected=Verdict.FAILS,
-        explanation="P(N(0,1) < 2) is 0.977, and not below 0.9 as the proof has it: for 2/sqrt(d) in all experts, J would "
+        explanation="P(N(0,1) < 2) is 0.977, and not below 0.9 as the proof has it: for 2/sqrt(d) in all experts, J "
+        "would "
         "have to be ten times as large, and (log d)^(1/2) with it.",
     ),
     Claim(
@@ -406,7 +410,8 @@ CLAIMS = (
         _PLANTED.format(0.5, 200),
         partial(experts_turn_to_their_cluster, **_ONE),
         kind=Kind.READING,
-        reading="Exploration is taken to have ended as Lemma 4.9 says, with a_2 = 0.5; -Omega~(1) is read as below 0. It needs d "
+        reading="Exploration is taken to have ended as Lemma 4.9 says, with a_2 = 0.5; -Omega~(1) is read as below "
+        "0. It needs d "
         "so large that (2/sqrt(d))^k of other units is small beside a_2^k: see CM-17:small.",
     ),
     Claim(
@@ -436,7 +441,8 @@ CLAIMS = (
         _PLANTED.format(0.5, 200),
         partial(samples_find_their_experts, **_ONE),
         kind=Kind.READING,
-        reading="High probability is read as 0.9; exploration is taken to have ended as Lemma 4.9 says, with a_2 = 0.5.",
+        reading="High probability is read as 0.9; exploration is taken to have ended as Lemma 4.9 says, with a_2 = "
+        "0.5.",
     ),
     Claim(
         "CM-18:explored",
@@ -455,7 +461,8 @@ CLAIMS = (
         f"{_SAMPLED}, n = 100 d, five streams",
         few_samples_are_enough,
         kind=Kind.READING,
-        reading="n = Theta~(d) is read as 100 d and high probability as 0.9. At d = 30 it takes some 20000 d samples: a constant "
+        reading="n = Theta~(d) is read as 100 d and high probability as 0.9. At d = 30 it takes some 20000 d "
+        "samples: a constant "
         "or a polylog of this size would make it true.",
         expected=Verdict.FAILS,
         explanation="The noise, rms(y f) sqrt(d/(n M)), is far above the signal, of which each expert has 1/J.",

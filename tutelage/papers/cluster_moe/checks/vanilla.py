@@ -70,7 +70,7 @@ def hypotheses(races: list[Race], settings: ClusterMoeSettings) -> tuple[Hypothe
         Hypothesis("sum_c s_c = 0", balance <= 1e-12, balance, 1e-12),
         Hypothesis("|alpha_k*| is of order 1: largest over smallest of all neurons", spread <= 3, spread, 3.0),
         Hypothesis("Assumption 3.4: neurons with a coefficient that changes sign", flips == 0, float(flips), 0.0),
-    )  # fmt: skip
+    )
 
 
 def _races(evidence: Evidence, **changes: Any) -> list[Race]:
@@ -97,7 +97,7 @@ def stays_low(evidence: Evidence, **changes: Any) -> Finding:
 
 
 def ready_stay_low(evidence: Evidence, **changes: Any) -> Finding:
-    """Of neurons whose learnable overlaps start with `d^-1/2` or more; there is a force on `w_g`, and it is measured."""
+    """Of neurons whose learnable overlaps start with `d^-1/2` or more; that there is a force on `w_g` is measured."""
     races = [race(example(dim, **changes)) for dim in DIMS[evidence.size] if dim >= ASYMPTOTIC]
     worst = max(float(each.highest[each.ready].max()) for each in races)
     count = sum(int(each.ready.sum()) for each in races)
@@ -110,7 +110,7 @@ def ready_stay_low(evidence: Evidence, **changes: Any) -> Finding:
     pulled = Hypothesis(
         "there is a force on w_g (rate over that of a local task, times sqrt(d))", force > 0.1, force, 0.1, ">="
     )
-    return given(found, *asked, pulled)  # fmt: skip
+    return given(found, *asked, pulled)
 
 
 def escape_exponent(evidence: Evidence, clusters: int = 2, within: float = 0.05, **changes: Any) -> Finding:
@@ -119,7 +119,8 @@ def escape_exponent(evidence: Evidence, clusters: int = 2, within: float = 0.05,
     slope = seen.slope()
     told = ", ".join(f"{f:.4f} (d = {d:.0e})" for d, f in zip(seen.dims, seen.fractions, strict=True))
     starts = ", ".join(f"{n / seen.trials:.4f}" for n in seen.foretold)
-    text = f"C = {clusters}, {seen.trials} neurons at each d, f_g = {told}: exponent {slope:.3f} from d = {ASYMPTOTIC} on, "
+    text = f"C = {clusters}, {seen.trials} neurons at each d, f_g = {told}: exponent {slope:.3f} from d = "
+    text += f"{ASYMPTOTIC} on, "
     text += f"predicted {seen.predicted:.3f}. Foretold by the starts: {starts}."
     if np.isnan(slope.value):
         return Finding(Verdict.NOT_REACHED, detail=text)
@@ -187,7 +188,8 @@ def drive(settings: ClusterMoeSettings, draw: np.random.Generator) -> float:
 
 def nothing_drives(evidence: Evidence, settings: ClusterMoeSettings, case: Protection) -> Finding:
     ran, force = race(settings), drive(settings, evidence.random(11))
-    text = f"k = {settings.exponent}, rho = {settings.radius:g}: the largest force along w_g of {FEW} random neurons, over "
+    text = f"k = {settings.exponent}, rho = {settings.radius:g}: the largest force along w_g of {FEW} random "
+    text += "neurons, over "
     text += f"the largest along a task, by quadrature. In the flow (d = {settings.dim}) {int(ran.escaped.sum())} of "
     text += f"{WIDTH} neurons learn the global task; {ran.local.mean():.1%} a local one."
     found = [at_most(force, FLAT, detail=text), at_most(float(ran.escaped.mean()), 0)]
@@ -264,7 +266,8 @@ CLAIMS = (
     Claim(
         "CM-10",
         "Lemmas 4.4 and B.4",
-        "At the start, a neuron's coefficients of two clusters differ by O~(d^-1/2), and alpha_k has the same sign in all.",
+        "At the start, a neuron's coefficients of two clusters differ by O~(d^-1/2), and alpha_k has the same sign "
+        "in all.",
         "ReLU with biases in [-0.3, 0.3], orthogonal means, rho = 1; coefficients by quadrature, d = 10^2 to 10^12",
         coefficients_are_close,
         kind=Kind.READING,
@@ -300,7 +303,8 @@ CLAIMS = (
         reading=_BOUND,
         expected=Verdict.FAILS,
         explanation="Without biases alpha_k is an even function of the shift: clusters differ by 1/d only, and with "
-        "antipodal means not at all. With orthogonal means neurons escape, though fewer; no coefficient changes a sign.",
+        "antipodal means not at all. With orthogonal means neurons escape, though fewer; no coefficient changes a "
+        "sign.",
     ),
     Claim(
         "CM-11:ready",
@@ -345,7 +349,8 @@ CLAIMS = (
         _RELU,
         partial(a_wide_network_fails, power=1.0),
         kind=Kind.READING,
-        reading="J = O(poly d) is read as J = d, and high probability as 0.99. Any power of d above 1/8 gives the same.",
+        reading="J = O(poly d) is read as J = d, and high probability as 0.99. Any power of d above 1/8 gives the "
+        "same.",
         expected=Verdict.FAILS,
     ),
     Claim(
@@ -363,7 +368,8 @@ CLAIMS = (
         "CM-11:even",
         "Theorems 4.3 and B.17",
         "No force drives a neuron to the global task, whatever its overlaps, and none learns it.",
-        "ReLU without biases, v_2 = -v_1, s_2 = -s_1, g of even orders, k = 4, rho = 3: force by quadrature, flow at d = 10^4",
+        "ReLU without biases, v_2 = -v_1, s_2 = -s_1, g of even orders, k = 4, rho = 3: force by quadrature, flow at "
+        "d = 10^4",
         even_is_protected,
         kind=Kind.OURS,
         must_hold=True,

@@ -75,7 +75,9 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         seen = counts > 0
         if not seen.any():
             high = np.full(int(known.sum()), binomial_interval(0, trials, LEVEL).high)
-            series.append(line(dims[known], high, f"{kind}: none, end of interval", kind="points", marker="v", colour=colour))
+            series.append(
+                line(dims[known], high, f"{kind}: none, end of interval", kind="points", marker="v", colour=colour)
+            )
             continue
         spans = [binomial_interval(int(n), trials, LEVEL) for n in counts[seen]]
         low, high = np.array([s.low for s in spans]), np.array([s.high for s in spans])
@@ -134,13 +136,17 @@ def _caption(dataset: xr.Dataset) -> str:
             told.append(f"{kind}: {slope:.3f} ({low:.3f} to {high:.3f}), predicted {float(row['predicted']):.3f}")
     flips = int(dataset["flips"].sum())
     return (
-        f"Example 4.1 with k = 6 and orthogonal means: exact population flow of {dataset.attrs['trials']} neurons at each "
-        f"point, from uniform starts, with 95% binomial intervals. ReLU with rho = 1, and biases in [-{BIAS:g}, {BIAS:g}] "
+        f"Example 4.1 with k = 6 and orthogonal means: exact population flow of {dataset.attrs['trials']} neurons at "
+        "each "
+        f"point, from uniform starts, with 95% binomial intervals. ReLU with rho = 1, and biases in [-{BIAS:g}, "
+        f"{BIAS:g}] "
         "or none, against the unit a h_6 with rho = 3, for which the clusters cancel exactly. Of all these neurons "
         f"{flips} change the sign of a coefficient on their way (Assumption 3.4). Exponents from d = "
         f"{dataset.attrs['from']:.0e} on, with 95% intervals: {'; '.join(told)}. Dashed: that predicted power, "
-        "through the points; dotted: neurons whose start gives the global task the largest rate_i |o_i|^(k-2). Right: the "
-        f"{dataset.sizes['neuron']} neurons of one race each, in the smallest (dashed) and largest (solid) dimension; a "
+        "through the points; dotted: neurons whose start gives the global task the largest rate_i |o_i|^(k-2). "
+        "Right: the "
+        f"{dataset.sizes['neuron']} neurons of one race each, in the smallest (dashed) and largest (solid) "
+        "dimension; a "
         "bounded supremum of all neurons is what Theorem 4.3 says."
     )
 

@@ -24,7 +24,10 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
     """`share` by arrangement, radius and bias range, in the settings' dimension."""
     radii, biases = RADII[size], BIASES[size]
     found: dict[str, Any] = {
-        "share": (("means", "radius", "bias"), [shares(settings.dim, m, radii, biases, COUNTS[size], ORDER) for m in MEANS])
+        "share": (
+            ("means", "radius", "bias"),
+            [shares(settings.dim, m, radii, biases, COUNTS[size], ORDER) for m in MEANS],
+        )
     }
     coords = {"means": list(MEANS), "radius": list(radii), "bias": list(biases)}
     return xr.Dataset(found, coords, {"dim": settings.dim, "neurons": COUNTS[size], "order": ORDER})
