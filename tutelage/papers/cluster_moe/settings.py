@@ -27,7 +27,9 @@ class ClusterMoeSettings(Settings):
         "antipodal", description="where the clusters' means lie; antipodal ones are two."
     )
     correlation: float = Field(0.0, ge=0, lt=1, description="w_i.w_j, the same for every pair of tasks.")
-    slant: float = Field(0.0, ge=0, lt=1, description="v_c.w_i, the same for all; of the opposite mean it is minus that.")
+    slant: float = Field(
+        0.0, ge=0, lt=1, description="v_c.w_i, the same for all; of the opposite mean it is minus that."
+    )
     cluster_weights: tuple[Positive, ...] | None = Field(
         None, description="how probable the clusters are, up to a factor; equally if not given."
     )
