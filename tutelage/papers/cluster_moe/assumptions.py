@@ -70,7 +70,7 @@ def compatible(alpha: Numbers, task: Numbers, exponent: int) -> NDArray[np.bool_
 
 
 def assumed(settings: ClusterMoeSettings) -> tuple[Hypothesis, ...]:
-    """Assumptions 3.2 and 3.3, as far as they are equalities: tasks of one size, that cancel, and means without them."""
+    """Assumptions 3.2 and 3.3, as far as they are equalities: tasks of one size that cancel, and means beside them."""
     problem = settings.problem()
     teacher, k, count = problem.teacher, settings.exponent, settings.clusters
     local, shared = np.asarray(teacher.local), np.asarray(teacher.shared)

@@ -6,8 +6,8 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 
 _ROOT = 0.5**0.5
 
-# What the paper says about its experiment (Section 5): sizes, tasks, lengths, and "the learning rate was set to 1 for all
-# optimization schemes", which is 1/(M J) in an update of Phase I and 1/J in one of Phase III.
+# What the paper says about its experiment (Section 4.2): sizes, tasks, lengths, and "the learning rate was set to 1
+# for all optimization schemes", which is 1/(M J) in an update of Phase I and 1/J in one of Phase III.
 STATED: dict[str, Any] = {
     "dim": 200,
     "experts": 8,
@@ -44,8 +44,8 @@ CHOSEN: dict[str, Any] = {
     "precision": "float32",
 }
 
-# With which it works: units of the lowest degree, whose drift beats their noise, at steps where it does; one large router
-# step; and ReLU in Phase IV, as no combination of polynomials of degree 3 has h_4 or h_5 in it.
+# With which it works: units of the lowest degree, whose drift beats their noise, at steps where it does; one large
+# router step; and ReLU in Phase IV, as no combination of polynomials of degree 3 has h_4 or h_5 in it.
 MENDED: dict[str, Any] = {
     "activation": "polynomial",
     "bias": 0.0,

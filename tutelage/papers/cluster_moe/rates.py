@@ -30,7 +30,7 @@ LATE: dict[Size, tuple[int, ...]] = {"quick": (60_000, 240_000), "full": (60_000
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (10, 14), "full": (12, 16, 20, 24)}
 DIM_SEEDS: dict[Size, int] = {"quick": 2, "full": 4}
 RELAXED = 45.0
-"""Samples of a step `e` are this many over `e`: some relaxation times, after which alignment is where noise keeps it."""
+"""Samples with a step `e` are this many over `e`: some relaxation times, until alignment is where noise keeps it."""
 NOISE = 3.0
 LEVEL = 0.95
 

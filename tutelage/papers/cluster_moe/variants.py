@@ -97,7 +97,7 @@ RADIUS_SEEDS: dict[Size, int] = {"quick": 1, "full": 4}
 
 @cache
 def by_radius(size: Size) -> Numbers:
-    """The part of the experts that are routed sharply, (dim, radius, seed), in expectation; the last radius is log d."""
+    """The part of the experts routed sharply, (dim, radius, seed), in expectation. The last radius is log d."""
     return np.array([[_sharp(dim, radius, size) for radius in (*RADII, np.log(dim))] for dim in RADIUS_DIMS[size]])
 
 

@@ -123,7 +123,7 @@ CLAIMS = (
     Claim(
         "CM-EXP:step",
         "Section 4.2, Experiments",
-        "With learning rate 1 and 500 neurons, a neuron of an expert that gets one cluster only can keep overlaps above "
+        "With learning rate 1 and 500 neurons, neurons of an expert that gets one cluster only can keep overlaps above "
         "0.9 with its local and the global task.",
         "balance of drift and noise of single neurons at d = 200, for ten readings of what is not stated; exact",
         step_keeps_what_is_learned,

@@ -81,8 +81,8 @@ CLAIMS = (
     Claim(
         "CM-C28",
         "Lemmas C.26 and C.28",
-        "With neurons of overlaps 1 - epsilon (Lemma C.26) the part of the root mean square error that this brings is of "
-        "order epsilon (Lemma C.28).",
+        "With neurons of overlaps 1 - epsilon (Lemma C.26) the part of the root mean square error that this brings is "
+        "of order epsilon (Lemma C.28).",
         _PLACED.format("J = 32, epsilon = 0.001 to 0.008, all neurons of a task in one direction"),
         is_as_small_as_the_slip,
         kind=Kind.READING,

@@ -7,8 +7,8 @@ import xarray as xr
 
 from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.learned import cosines, exceeding
-from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.presets import units_of
+from tutelage.papers.cluster_moe.result import SHARP
 from tutelage.papers.cluster_moe.runs import configured, laboratory, of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.study import Figure, Size
@@ -77,7 +77,8 @@ def routing(dataset: xr.Dataset) -> Sheet:
     sharp = dataset["sharp"].sum("expert").values.tolist()
     caption = (
         f"Laboratory B after Phase II, one step from zero on {about['router_samples']:,} samples with averaged ties: "
-        f"d = {about['dim']}, rho = {about['radius']:g}, {about['explore_width']} neurons per expert. Left: the cosine of the router's row and a cluster's mean; a star is on the cluster "
+        f"d = {about['dim']}, rho = {about['radius']:g}, {about['explore_width']} neurons per expert. Left: the "
+        "cosine of the router's row and a cluster's mean; a star is on the cluster "
         "with the largest theta_m.v_c, the paper's highlighted cell. Middle: the probability that an expert's score is "
         f"positive on a sample of a cluster, for one seed. Right: the same for all experts of {seeds} seeds; "
         f"{', '.join(map(str, sharp))} of {about['experts']} experts are routed sharply (0.9 and more of one cluster, "
