@@ -53,8 +53,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"Effective steps {steps} ({rate}); {number} router step{'' if number == 1 else 's'} of "
         f"{about['router_samples']:,} samples with {ties} ties. Not stated in the paper and chosen here: "
         f"h_i = He_i/sqrt(i!), s = (1, -1), antipodal means at distance {about['radius']:g}, {about['units']}; Phase "
-        f"IV with {about['readers']}. Above: neurons with a larger overlap with a task than the expert's largest with a "
-        "local one at the start; cosines of the router and the means (a star on the larger); routing probabilities. "
+        f"IV with {about['readers']}. Above: neurons with a larger overlap with a task than the expert's largest with "
+        "a local one at the start; cosines of the router and the means (a star on the larger); routing probabilities. "
         f"Below: overlaps of two experts, and how many neurons of each expert have one above 0.9. {told} The mixture's "
         f"mean absolute error is {about['error']:.2f}, that of predicting zero {about['zero']:.2f}."
     )

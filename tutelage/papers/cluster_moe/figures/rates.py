@@ -19,10 +19,12 @@ LAWS = {
 TITLES = {
     "width": "Width",
     "samples": "Samples of the second layer",
-    "late": "Samples of Phase III",
+    "late": "Training in Phase III",
     "slip": "Misalignment",
     "dim": "Dimension: whole runs",
 }
+
+WORDS = {"width": "J", "samples": "T_4", "late": "T_3", "slip": "epsilon", "dim": "d"}
 
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
@@ -38,7 +40,7 @@ def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     fits = "; ".join(
-        f"{TITLES[name].lower()} {fit[0]:.2f} ({fit[1]:.2f} to {fit[2]:.2f}; {law[2]:.2f})"
+        f"{WORDS[name]} {fit[0]:.2f} ({fit[1]:.2f} to {fit[2]:.2f}; {law[2]:.2f})"
         for name, law in LAWS.items()
         for fit in [dataset[f"{name}_exponent"].values]
     )
