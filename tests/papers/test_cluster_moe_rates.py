@@ -155,10 +155,10 @@ def test_a_slant_weighs_the_same_at_every_dimension():
 
 
 def test_a_router_that_no_radius_helps_is_seen(monkeypatch):
-    shares = np.array([[[0.0], [0.0], [1.0], [1.0], [1.0], [1.0], [1.0]]] * 2)
+    shares = np.array([[[0.0], [0.0], [0.0], [1.0], [1.0], [1.0], [1.0], [1.0]]] * 2)
     monkeypatch.setattr(variants, "by_radius", lambda size: shares)
     assert verdict("CM-32:radius") is Verdict.HOLDS
-    for place, value in ((1, 0.2), (4, 0.5)):  # sharp at rho = 1, or not at 3
+    for place, value in ((1, 0.2), (5, 0.5)):  # sharp at rho = 1, or not at 3
         wrong = shares.copy()
         wrong[1, place] = value
         monkeypatch.setattr(variants, "by_radius", lambda size, wrong=wrong: wrong)
@@ -181,7 +181,7 @@ def test_settings_of_variants():
 
 def test_the_figure_of_variants(monkeypatch):
     monkeypatch.setattr(variants, "trained", lambda name, size: fake(name, size, seeds=variants.VARIANTS[name].seeds))
-    monkeypatch.setattr(variants, "by_radius", lambda size: np.ones((2, 7, 1)))
+    monkeypatch.setattr(variants, "by_radius", lambda size: np.ones((2, 8, 1)))
     data = variant_figure.compute(ClusterMoeSettings(), "quick")
     made = variant_figure.sheet(data)
     assert len(made.panels) == 3 and "nan" not in made.caption and "4 to 8 seeds" in made.caption

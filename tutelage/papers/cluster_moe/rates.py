@@ -17,6 +17,7 @@ from tutelage.analysis import lines, mean_interval
 from tutelage.dynamics import Learner
 from tutelage.oracle import shifted
 from tutelage.papers.cluster_moe import runs, stages
+from tutelage.papers.cluster_moe.races import Whole
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers
 from tutelage.study import Size
@@ -85,7 +86,7 @@ def placed(settings: ClusterMoeSettings, seed: int, slip: float = 0.0) -> Learne
     return eqx.tree_at(where, learner, (jnp.asarray(rows), jnp.asarray(outgoing)))
 
 
-def _able(settings: ClusterMoeSettings, learner: Learner, mine: Numbers, tasks: Numbers) -> Numbers:
+def _able(settings: ClusterMoeSettings, learner: Learner, mine: Whole, tasks: Whole) -> Numbers:
     """The signs with which neurons stay where they are: SGD drives one of the other sign from its task."""
     teacher, k = settings.problem().teacher, settings.exponent
     alpha = np.asarray(shifted(learner.units, jnp.zeros(learner.units.bias.shape), k + 1))[..., k]

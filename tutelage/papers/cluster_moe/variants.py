@@ -90,7 +90,7 @@ def global_shares(data: xr.Dataset) -> Numbers:
 
 # The distance rho of the means from the origin, as d grows.
 
-RADII = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+RADII = (0.5, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 RADIUS_DIMS: dict[Size, tuple[int, ...]] = {"quick": (10**2, 10**6), "full": (10**2, 10**4, 10**8)}
 RADIUS_SEEDS: dict[Size, int] = {"quick": 1, "full": 4}
 

@@ -1,6 +1,7 @@
 """The paper's own experiment (Section 4.2): as it is stated, and mended."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tutelage.papers.cluster_moe.presets import STATED
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Experts
 
-READINGS = {
+READINGS: dict[str, dict[str, Any]] = {
     "ReLU without biases": {"activation": "relu"},
     "ReLU, biases up to 1": {"activation": "relu", "bias": 1.0},
     "ReLU, biases up to 3": {"activation": "relu", "bias": 3.0},

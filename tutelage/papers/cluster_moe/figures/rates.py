@@ -1,5 +1,7 @@
 """The error of Theorem 4.6 against width, samples, training, alignment and dimension, beside the theorem's rates."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -29,7 +31,8 @@ WORDS = {"width": "J", "samples": "T_4", "late": "T_3", "slip": "epsilon", "dim"
 
 def compute(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
     """Errors by seed, and exponents with intervals."""
-    variables, about = {}, {}
+    variables: dict[str, Any] = {}
+    about: dict[str, Any] = {}
     for name in LAWS:
         rate: Rate = getattr(rates, f"by_{name}")(size)
         variables[name] = ((f"{name}_seed", f"{name}_size"), rate.errors)

@@ -36,7 +36,8 @@ RUNS = {"paper_fig1": "as stated", "paper_fig1_mended": "mended"}
 
 def compute_explored(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
     """Counts of Figure 1(a) for the paper's experiment as stated, and mended."""
-    parts, about = [], {}
+    about: dict[str, Any] = {}
+    parts = []
     for name, label in RUNS.items():
         chosen = configured(name, size)
         found = read_off(laboratory(name, size), chosen)
