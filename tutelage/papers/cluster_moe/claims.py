@@ -4,13 +4,27 @@ from tutelage.analysis import Claim
 from tutelage.papers.cluster_moe.checks import (
     approximation,
     blocking,
+    experiment,
     experts,
     formulas,
     growth,
     pipeline,
+    rates,
     router,
     vanilla,
+    variants,
 )
 
-_THEMES = (formulas, growth, vanilla, blocking, router, experts, approximation, pipeline)
-CLAIMS: tuple[Claim, ...] = sum((theme.CLAIMS for theme in _THEMES), ())
+CLAIMS: tuple[Claim, ...] = (
+    *formulas.CLAIMS,
+    *growth.CLAIMS,
+    *vanilla.CLAIMS,
+    *blocking.CLAIMS,
+    *router.CLAIMS,
+    *experts.CLAIMS,
+    *approximation.CLAIMS,
+    *pipeline.CLAIMS,
+    *rates.CLAIMS,
+    *variants.CLAIMS,
+    *experiment.CLAIMS,
+)

@@ -352,6 +352,7 @@ CLAIMS = (
         reading="J = O(poly d) is read as J = d, and high probability as 0.99. Any power of d above 1/8 gives the "
         "same.",
         expected=Verdict.FAILS,
+        explanation="One of J neurons escapes with probability 1 - (1 - f_g)^J, and f_g falls as d^(-1/8) only.",
     ),
     Claim(
         "CM-11:polynomial",
