@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 import tutelage as tt
+from tutelage.analysis.claims import Claim, Finding
 from tutelage.dynamics.base import AbstractDynamics
 from tutelage.dynamics.flow import SOLVERS
 from tutelage.oracle.base import AbstractOracle
@@ -695,6 +696,13 @@ PAPERS = {
         },
     ),
 }
+
+
+def conditions_are_told(claim: Claim, finding: Finding) -> bool:
+    """Of a theorem or a corollary: that its hypotheses were measured, or that it says why it has none; not both."""
+    if not re.match("Theorem|Corollary", claim.where):
+        return True
+    return bool(finding.hypotheses) != bool(claim.unconditional)
 
 
 @functools.cache
