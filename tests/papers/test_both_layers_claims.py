@@ -118,7 +118,7 @@ PLANTED = {
     "BL26": ("courses", each(replaced(tau=lambda course: 1e4 * course.tau))),
     "BL27": ("local", replaced(step=lambda course: 1.01 * course.step)),
     "BL28": ("outputs", SAME_DRIFT),
-    "BL29": ("planar", each(lambda found: 3 * found)),
+    "BL29": ("planar", lambda found: {ratio: ratio**0.5 * values for ratio, values in found.items()}),
     "BL30": ("sampled", each(smaller_suprema(0.1))),
     "BL31": ("sampled", each(smaller_suprema(0.01))),
     "BL32": ("sampled", exact_updates),

@@ -162,8 +162,8 @@ CLAIMS = (
         "C22", "Lemma B.1, Prop. B.4, B.5",
         "Mean |xi|^2 is proportional to 1/m until the escape, grows on the plateau at a rate of at most log d/d^2, and "
         "max |xi|^2 <= d mean |xi|^2.", "d = 16, uniform teacher weights, the population gradient", error_growth,
-        kind=Kind.READING, reading="At one d, where the lemma has powers of kappa and a rate c_t/d^2: log d/d^2 is taken, "
-        "and d for the power of d between the largest and the mean error.",
+        kind=Kind.READING, reading="At one d, where the lemma has powers of kappa and a rate c_t/d^2: log d/d^2 is "
+        "taken, and d for the power of d between the largest and the mean error.",
     ),
     Claim(
         "C22:level", "Lemma B.1", "m mean |xi|^2 = (d + 1)/4 (1 - exp(-8 t/(pi d)))^2 until the plateau: the error is "

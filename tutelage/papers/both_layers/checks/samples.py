@@ -10,10 +10,9 @@ from tutelage.analysis import (
     Hypothesis,
     Kind,
     Verdict,
-    all_of,
     at_most,
     given,
-    interval_is,
+    interval_at_most,
     lines,
 )
 from tutelage.papers.both_layers.checks.inequalities import sampled_gradients
@@ -21,27 +20,22 @@ from tutelage.papers.both_layers.constants import C4, C5
 from tutelage.papers.both_layers.evidence import Evidence, Sampled
 from tutelage.problem import Numbers
 
-CONSTANT = 4.0  # the C of Lemma 10
-
 
 def uniform_concentration(evidence: Evidence) -> Finding:
     scaled = {key: found.value * math.sqrt(key[1]) for key, found in evidence.suprema.items()}
     random = [found.random * math.sqrt(key[1]) for key, found in evidence.suprema.items()]
     ratios = np.array(list(evidence.planar), float)
     exact = np.array(list(evidence.planar.values()))  # (n/d, data set)
-    slope = lines.exponent_over_seeds(ratios, lambda drawn: exact[:, drawn].mean(1), exact.shape[1])
+    # n = d log^2(1/delta)/delta^2 samples for a deviation of delta: delta is sqrt(d/n) log(n/d), up to a constant.
+    law = np.sqrt(1 / ratios) * np.log(ratios)
+    slope = lines.exponent_over_seeds(ratios, lambda drawn: exact[:, drawn].mean(1) / law, exact.shape[1])
     largest = np.max(exact, axis=1) * np.sqrt(ratios)
     text = "Largest S sqrt(n/d) of the data sets in the plane, exactly: "
     text += ", ".join(f"{value:.2f} (n={ratio:g}d)" for value, ratio in zip(largest, ratios, strict=True))
-    text += f"; exponent of the mean in n/d {slope:.3f} (95 %). Found by search, lower bounds: "
+    text += f"; the mean over sqrt(d/n) log(n/d) has the exponent {slope:.3f} in n/d (95 %). By search, lower bounds: "
     text += ", ".join(f"{value:.2f} (d={d}, n={r}d)" for (d, r), value in scaled.items())
     text += f"; random directions {min(random):.2f} to {max(random):.2f}."
-    return all_of(
-        [
-            at_most([*largest, *scaled.values()], CONSTANT, seeds=exact.shape[1], detail=text),
-            interval_is(slope.value, slope.interval, -0.5, within=0.1, seeds=exact.shape[1]),
-        ]
-    )
+    return interval_at_most(slope.value, slope.interval, 0.0, seeds=exact.shape[1], detail=text)
 
 
 def _deviations(evidence: Evidence, sampled: Sampled) -> tuple[Numbers, Numbers, Numbers]:
@@ -134,8 +128,9 @@ CLAIMS = (
         "Gaussian data",
         uniform_concentration,
         kind=Kind.READING,
-        reading="C = 4 is taken, and the logarithm left out. The upper bound is decided for d = 2 alone, where arcs of "
-        "directions can be enumerated; for larger d a search could only refute it.",
+        reading="The logarithm is read as log(n/d), and C as one that does not grow with n/d. The upper bound is "
+        "decided for d = 2 alone, where arcs of directions can be enumerated; for larger d a search finds lower "
+        "bounds, which are told.",
         explanation="C is not given; in the plane the supremum is exact, elsewhere what a search finds, a lower bound.",
     ),
     Claim(
