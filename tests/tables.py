@@ -626,7 +626,6 @@ PAPERS = {
                 *("test_a_broken_law_flips_the_claim", "test_the_exponent_of_full_size_has_all_dimensions"),
             ),
         },
-        unplanted={"C2:printed": _NEVER_HOLDS},
     ),
     "cluster_moe": Paper(
         {

@@ -30,7 +30,7 @@ SETTLED, MIDDLE = 20.0, 60.0
 
 def start_excess(evidence: Evidence) -> Finding:
     dim = 30
-    widths, draws = ((50, 100, 200, 400, 800, 1600), 100) if evidence.full else ((50, 200, 800), 40)
+    widths, draws = ((50, 100, 200, 400, 800, 1600), 100) if evidence.full else ((50, 200, 800), 150)
     excess = np.array([start_losses(evidence, dim, m, draws) for m in widths]) - plateau(dim)
     mean, sd = excess.mean(1), excess.std(1, ddof=1)
     law = np.array([start_loss(dim, m) for m in widths]) - plateau(dim)
