@@ -605,7 +605,7 @@ _LAB_A = "the check without :lab_a on a larger laboratory; its evidence takes mi
 _NEVER_HOLDS = "found to fail as printed; no test has seen it hold where the print is mended"
 
 PAPERS = {
-    "both_layers": Paper({"dim": 20, "steps": 30}, {"test_both_layers_claims.py": ("PLANTED",)}),
+    "both_layers": Paper({"dim": 20, "steps": 30}, {"test_both_layers_claims.py": ("PLANTED", "LIFTED")}),
     "relu_teachers": Paper(
         {"dim": 20, "teachers": 2, "students": 3, "norm": 1.0, "scale": 0.1, "steps": 30, "batch": 8},
         {"test_relu_teachers_claims.py": ("PLANTED",)},

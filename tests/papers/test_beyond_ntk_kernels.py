@@ -30,7 +30,7 @@ def small_sizes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(rivals.DIMENSIONS, "quick", (SMALL,))
         patch.setitem(rivals.SAMPLES, "quick", (FEW, SMALL))
-        patch.setitem(checks.CELLS, "quick", ((8, 64), (8, 200)))
+        patch.setitem(checks.CELLS, "quick", ((8, 200), (10, 200)))
         patch.setitem(checks.FLOOR, "quick", (1000,))
         yield
 

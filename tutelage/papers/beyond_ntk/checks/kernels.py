@@ -101,10 +101,10 @@ def sign_lemma(evidence: Evidence) -> Finding:
 
 
 def _mean_is(values: np.ndarray, predicted: float, name: str) -> Finding:
-    """By an interval that misses in one of 10^5 such tests, and is narrower than a tenth of the value either way."""
+    """By an interval that misses in one of 10^5 such tests, and lies within 15 % of the value."""
     mean, interval = float(np.mean(values)), mean_interval(values, 1 - 1e-5)
     text = f"{name} is {mean:.4g} in [{interval.low:.4g}, {interval.high:.4g}], predicted {predicted:.4g}."
-    return interval_is(mean, interval, predicted, within=0.1 * predicted, detail=text)
+    return interval_is(mean, interval, predicted, within=0.15 * predicted, detail=text)
 
 
 def column_identity(evidence: Evidence) -> Finding:
@@ -160,7 +160,7 @@ def collisions(evidence: Evidence) -> Finding:
 def disjoint(evidence: Evidence) -> Finding:
     """As many as the union bound of the proof leaves room for: `Q^2 (d/r)^2 (r/d)^r < 1`."""
     findings = []
-    for dim, size in ((16, 4), (36, 6), (64, 8)) if evidence.full else ((16, 4), (36, 6)):
+    for dim, size in ((16, 4), (64, 4), (64, 8)) if evidence.full else ((16, 4), (64, 4)):
         room = math.ceil((size / dim) * (dim / size) ** (size / 2))
         found = disjoint_partitions(dim, size, 3 * room, evidence.random(28))
         blocks = [block for one in found for block in one]
@@ -261,7 +261,7 @@ CLAIMS = (
         "C28:partitions",
         "Lemma C.1",
         "d^Omega(r) partitions without a common block exist.",
-        "d = r^2, r = 4 and 6 (8 in full), greedy",
+        "d = 16 and 64, r = 4 (8 in full), greedy",
         disjoint,
         kind=Kind.READING,
         reading="d^Omega(r) is read as the number that the union bound of the proof finds, (d/r)^(r/2 - 1), at d = "

@@ -132,7 +132,7 @@ def loss_by_potential(evidence: Evidence) -> Finding:
         loss = mixture(now, a, rng).loss()
         for share in SHARES:
             value = min(masses.potential(now, a, share=share, net=net) for net in (False, True))
-            ratios[share].append(loss / (len(a) * value**2))
+            ratios[share].append(float(loss / (len(a) * value**2)))
     told = ", ".join(
         f"{max(seen):.3f} of {masses.loss_share(share):.3f} (C = {share:g})" for share, seen in ratios.items()
     )
