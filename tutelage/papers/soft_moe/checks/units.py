@@ -1,7 +1,7 @@
 """What several files of checks share: where a claim does not apply, and the paper's own units."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tutelage.analysis import Finding, Verdict
@@ -55,3 +55,21 @@ papers_units = except_for(_other_units)
 def paper() -> Constants:
     """The constants of these units."""
     return Constants.of("sigmoid", 3)
+
+
+def _other_network(evidence: Evidence) -> Finding | None:
+    return None if evidence.plain else not_applicable("The settings are not those of the paper's network.")
+
+
+plain = except_for(_other_network)
+"""A claim about the paper's problem: its gate and degree, equal orthogonal teachers, fixed output weights."""
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Whole numbers in words."""
+    return ", ".join(str(int(value)) for value in values)
+
+
+def dims_of(dims: Iterable[int]) -> str:
+    """Dimensions in words."""
+    return ", ".join(f"{dim:.0e}" for dim in dims)
