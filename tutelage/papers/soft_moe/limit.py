@@ -75,9 +75,7 @@ class Limit:
         winners, times, greedy = (np.concatenate(part) for part in zip(*parts, strict=True))
         return winners, times, greedy
 
-    def _some(
-        self, rng: np.random.Generator, count: int
-    ) -> tuple[NDArray[np.int64], Numbers, NDArray[np.bool_]]:
+    def _some(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], Numbers, NDArray[np.bool_]]:
         m, k, kind = self.students, self.teachers, STARTS[self.start]
         taught, between = rng.standard_normal((count, m, k)), np.triu(rng.standard_normal((count, m, m)), 1)
         if kind.signs != "as drawn":
@@ -169,9 +167,7 @@ def _by_teacher(
     return winners, times
 
 
-def _in_order(
-    taught: Numbers, student: NDArray[np.integer], partner: NDArray[np.integer]
-) -> NDArray[np.bool_]:
+def _in_order(taught: Numbers, student: NDArray[np.integer], partner: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Whether teachers are reached in the order of Eq. (6), and by its students, as far as the race goes."""
     teachers = taught.shape[2]
     chosen, column, _ = removals(-taught, teachers)

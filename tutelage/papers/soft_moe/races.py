@@ -125,6 +125,7 @@ class Race:
         at = max(int(np.searchsorted(self.run.time.values, time, side="right")) - 1, 0)
         return np.array([_disjoint(one) for one in self.run.overlap_ss_expert.values[:, at]])
 
+
 def _disjoint(between: Numbers) -> int:
     found, between = 0, between.copy()
     while between.min() < ANNIHILATED:
