@@ -9,7 +9,7 @@ from tutelage.oracle import units
 RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
 """Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""
 RISING = 0.3
-"""An overlap that is not small any more: the bound of Theorem 1 on what is not recovered, for one delta_P (`clauses`)."""
+"""An overlap that is not small: the bound of Theorem 1 on what is not recovered, for one delta_P (`clauses`)."""
 
 
 def expert_overlap(view: Snapshot) -> Float[Array, "student teacher"]:

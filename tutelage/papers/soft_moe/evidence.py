@@ -57,7 +57,7 @@ class Evidence:
 
     @cached_property
     def pruned(self) -> Pruned:
-        return Pruned(self.settings, self.size, self.seeds)
+        return Pruned(self.settings, self.size, SEEDS[self.size])
 
     @cached_property
     def lifted(self) -> Lifted:

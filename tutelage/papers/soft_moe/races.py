@@ -81,7 +81,7 @@ class Race:
 
     @property
     def pair_times(self) -> Numbers:
-        """`T_l` of Theorem 1: when router and expert of each teacher (seed, teacher) are first recovered by one student."""
+        """`T_l` of Theorem 1: when one student has recovered router and expert of each teacher (seed, teacher)."""
         return self._both.min(1)
 
     @property

@@ -7,8 +7,8 @@ import numpy as np
 from tutelage.analysis import Claim, Finding, Kind, Verdict, at_most, every, interval_is, mean_at_least, mean_interval
 from tutelage.papers.soft_moe.checks.units import listed, plain
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.events import RECOVERED
+from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.races import STAGE, Race
 
 SETTLED = 1e-3  # a plateau: the loss changes by less than this part of a quantum over the last tenth of the run
@@ -34,15 +34,11 @@ def reduced(evidence: Evidence) -> Finding:
 
 def one_and_only_one(evidence: Evidence) -> Finding:
     race = evidence.own
-    single = np.array(
-        [_single(*both) for both in zip(*(race.run.last(f"overlap_{role}").values for role in ROLES), strict=True)]
-    )
+    last = [race.run.last(f"overlap_{role}").values for role in ("expert", "router")]
+    single = np.array([_single(*both) for both in zip(*last, strict=True)])
     good = int(np.sum(single == race.settings.teachers))
     text = f"{where(race)}: teachers with one and only one student at the end: {listed(single)}."
     return every(good, race.count, detail=text)
-
-
-ROLES = ("expert", "router")
 
 
 def _single(expert: np.ndarray, router: np.ndarray) -> int:
@@ -151,7 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-LIMIT:flows",
-        "Theorem 1, limit",
+        "Limit of Theorem 1",
         "Flows in a large dim recover as many teachers in the mean as the race with students that cancel says.",
         "iid start in a large dim, to one teacher",
         plain(as_many_as_the_race),

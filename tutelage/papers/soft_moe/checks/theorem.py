@@ -121,8 +121,7 @@ def first_exponent(evidence: Evidence) -> Finding:
     text = f"Orthonormal starts, {sweep.seeds} seeds, dims {dims_of(sweep.dims)}: slope {sweep.exponent:.4f} (99 %); "
     text += f"first recovery over its prediction {ratio.min():.4f} to {ratio.max():.4f}."
     estimate = sweep.exponent
-    found = interval_is(estimate.value, estimate.interval, 0.5, within=SQUARE_ROOT, seeds=sweep.seeds, detail=text)
-    return given(found, *hypotheses(evidence.orthonormal.settings))
+    return interval_is(estimate.value, estimate.interval, 0.5, within=SQUARE_ROOT, seeds=sweep.seeds, detail=text)
 
 
 def last_exponent(evidence: Evidence) -> Finding:
@@ -134,8 +133,8 @@ def last_exponent(evidence: Evidence) -> Finding:
     text = f"Orthonormal starts, seeds {listed(finish.seeds)}, dims {dims_of(finish.dims)}: exponent "
     text += f"{each.mean():.4f} [{interval.low:.4f}, {interval.high:.4f}]; the last recovery by router and expert "
     text += f"comes at {scaled.min():.3f} to {scaled.max():.3f} sqrt(d)."
-    found = interval_at_most(float(each.mean()), interval, 0.5, seeds=len(finish.seeds), detail=text)
-    return given(found, *hypotheses(evidence.orthonormal.settings))
+    # On the way from 0.3 to 0.9 and to its router a pair loses a time that does not depend on d: exponents come short.
+    return interval_at_most(float(each.mean()), interval, 0.5, seeds=len(finish.seeds), detail=text)
 
 
 def perfect(evidence: Evidence) -> Finding:
@@ -154,8 +153,7 @@ def perfect(evidence: Evidence) -> Finding:
     slowest = max(found, key=lambda one: one[0])
     text = f"Orthonormal starts, {len(finish.seeds)} seeds, dims {dims_of(finish.dims)}; exponents of the largest "
     text += f"1 - cosine: {'; '.join(told)}."
-    judged = interval_at_most(*slowest, PERFECT, seeds=len(finish.seeds), detail=text)
-    return given(judged, *hypotheses(evidence.orthonormal.settings))
+    return interval_at_most(*slowest, PERFECT, seeds=len(finish.seeds), detail=text)
 
 
 def _largest(errors: np.ndarray) -> str:
@@ -269,7 +267,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-T1b",
-        "Theorem 1, other start",
+        "T* of Theorem 1",
         "The time of the first recovery grows as sqrt(d).",
         "orthonormal starts",
         plain(first_exponent),
@@ -277,7 +275,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-T1b:last",
-        "Theorem 1, other start",
+        "T* of Theorem 1",
         "T* is at most of order sqrt(d): the exponent of the last recovery by router and expert is at most 1/2.",
         "orthonormal starts, the seeds of the widest gaps",
         plain(last_exponent),
@@ -295,7 +293,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-T1d",
-        "Theorem 1, other start",
+        "T* of Theorem 1",
         "Learned features: 3 log d after the last recovery, 1 - cosine of routers and of experts falls with d at least "
         "as fast as d^(-3/2).",
         "orthonormal starts, the seeds of the widest gaps",
@@ -306,7 +304,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-T1d:fixed",
-        "Theorem 1, other start",
+        "T* of Theorem 1",
         "A fixed time after the last recovery the error of the routers is the same in all dims.",
         "orthonormal starts, the seeds of the widest gaps, 20 after the last recovery",
         plain(router_after_a_fixed_wait),

@@ -4,15 +4,21 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tutelage.analysis import Finding, Verdict
+from tutelage.analysis import Finding, Kind, Verdict
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.evidence import Evidence
 
 TEACHERS, FRAME = 2, 8
 """Of the states at which gradients are looked at, with two students: one shape, so one compilation."""
 
-WRONG: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
+WRONG: dict[str, Any] = {"expected": Verdict.FAILS}
 """Of a claim that is known to be false."""
+
+
+def slip(mended: str) -> dict[str, Any]:
+    """Of a claim about the paper's words as printed, where the claim `mended` is about what was meant."""
+    return {"kind": Kind.SLIP, "mended": mended, "expected": Verdict.FAILS}
+
 
 Check = Callable[..., Finding]
 
