@@ -9,7 +9,7 @@ from tutelage.papers.soft_moe.finish import Finish
 from tutelage.papers.soft_moe.lifted import Lifted
 from tutelage.papers.soft_moe.limit import Limits
 from tutelage.papers.soft_moe.pruned import Pruned
-from tutelage.papers.soft_moe.races import SEEDS, Race, Sweep, large, swept
+from tutelage.papers.soft_moe.races import SEEDS, Race, Sweep, finished, large, swept
 from tutelage.papers.soft_moe.repairs import Repairs
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import Single
@@ -25,7 +25,7 @@ class Sizes:
 
 
 QUICK = Sizes((10**6, 10**7), 3)
-FULL = Sizes((10**6, 10**7, 10**8), 10)
+FULL = Sizes((10**7, 10**8, 10**9), 8)
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,12 @@ class Evidence:
     def orthonormal(self) -> Clauses:
         """The same from orthonormal students."""
         return Clauses(large(self.settings, self.size, "orthonormal"))
+
+    @cached_property
+    def finished(self) -> Clauses | None:
+        """The same from iid starts of which the race says that they will recover all teachers: those with a T*."""
+        found = finished(self.settings, self.size)
+        return Clauses(found) if found else None
 
     @cached_property
     def own(self) -> Race:

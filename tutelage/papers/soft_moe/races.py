@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tutelage.analysis import lines, mean_interval
 from tutelage.dynamics import Crossings, Record
 from tutelage.papers.soft_moe import recipe
+from tutelage.papers.soft_moe.draws import Draws
 from tutelage.papers.soft_moe.events import ANNIHILATED, CROSSINGS, THEOREM
 from tutelage.papers.soft_moe.growth import Growth
-from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
+from tutelage.papers.soft_moe.matching import Matching, edges, generalised, greedy, race, removals
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers
 from tutelage.study import Size
@@ -169,14 +170,30 @@ LARGE = 10**10
 """The dim in which Theorem 1 is looked at: its bounds say something there. That of the settings if it is larger."""
 LARGE_SEEDS: dict[Size, dict[str, int]] = {
     "quick": {"iid": 4, "orthonormal": 4},
-    "full": {"iid": 20, "orthonormal": 50},
+    "full": {"iid": 56, "orthonormal": 50},
 }
-"""50 without a failure decide that a probability is at least 6/7, and a few failures of 20 that it is not."""
+"""50 without a failure decide that a probability is at least 6/7. Not all of the iid ones recover two teachers."""
+FINISHED: dict[Size, int] = {"quick": 2, "full": 8}
+CANDIDATES = 400
+"""Starts among which those of `finished` are looked for."""
 
 
 def large(settings: SoftMoeSettings, size: Size, init: str) -> Race:
     """The first stage of Theorem 1 in a large dim, which claims and figures look at together."""
     return stage(settings, LARGE_SEEDS[size][init], dim=max(settings.dim, LARGE), init=init)
+
+
+def finished(settings: SoftMoeSettings, size: Size) -> Race | None:
+    """The same from the first iid starts that are predicted to recover all teachers; None if there are none."""
+    chosen = SoftMoeSettings(**settings.model_dump() | {"dim": max(settings.dim, LARGE), "init": "iid", "until": None})
+    draws = Draws(chosen, CANDIDATES)
+    cosines = draws.overlap_expert, draws.overlap_ss_expert
+    _, partner, time = removals(
+        edges(*cosines, draws.norm_expert, chosen.importance, Growth.of(chosen)), chosen.teachers
+    )
+    come = (partner >= 0) & (partner < chosen.teachers) & (time <= STAGE * math.sqrt(chosen.dim))
+    seeds = tuple(np.flatnonzero(come.sum(1) == chosen.teachers)[: FINISHED[size]].tolist())
+    return stage(settings, seeds, dim=chosen.dim, init="iid") if seeds else None
 
 
 def stage(settings: SoftMoeSettings, seeds: int | tuple[int, ...], *, dim: int | None = None, **values: Any) -> Race:
@@ -187,7 +204,7 @@ def stage(settings: SoftMoeSettings, seeds: int | tuple[int, ...], *, dim: int |
 
 SWEEPS: dict[Size, tuple[tuple[int, ...], int]] = {
     "quick": ((10**2, 10**4, 10**6), 3),
-    "full": (tuple(10**n for n in range(2, 9)), 10),
+    "full": (tuple(10**n for n in range(2, 9)), 6),
 }
 """Dims, and the number of seeds."""
 
