@@ -478,7 +478,7 @@ def test_norms_are_not_as_close_to_one_as_lemma_3_says(evidence):
 
 def test_norms_are_close_where_the_dimension_is_large():
     """SM-L3:norms, in the dim that its proof asks for."""
-    assert CLAIMS["SM-L3:norms"].check(seen(100, dim=5 * 10**9)).verdict is not Verdict.FAILS
+    assert CLAIMS["SM-L3:norms"].check(seen(100, dim=5 * 10**9)).verdict is Verdict.HOLDS
 
 
 def test_the_paper_s_own_size_is_below_what_the_magnitude_needs(evidence):
