@@ -49,7 +49,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         ),
         caption="Chances in the race of leading order, in which no dimension is left: d goes to infinity at fixed "
         "numbers of students m and teachers m*. iid Gaussian starts, no time limit on the scale sqrt(d). Bars: "
-        f"Clopper-Pearson intervals, level {LEVEL:g}, of {few} to {many} draws each. Dotted: 6/7, which the proof "
+        f"Clopper-Pearson intervals, level {LEVEL:g}, of {few} to {many} draws each. Dashed: 6/7, which the proof "
         "promises (1 - 7 delta_P) with delta_P = 1/49. Lines join sizes with the same number of teachers.",
     )
 
@@ -133,7 +133,7 @@ def starts_sheet(dataset: xr.Dataset) -> Sheet:
         caption=f"m = {dataset.attrs['students']}, m* = {dataset.attrs['teachers']}. {told}. Limit: "
         f"{dataset.attrs['draws']} draws of the race of leading order, no time limit. Flows ({where}): by 0.4 sqrt(d), "
         "of an even degree by 0.04 d and up to the sign of the expert; output signs need none, since they are flips of "
-        f"the experts. Bars: Clopper-Pearson intervals, level {LEVEL:g}. Dotted: 6/7.",
+        f"the experts. Bars: Clopper-Pearson intervals, level {LEVEL:g}. Dashed: 6/7.",
     )
 
 

@@ -85,7 +85,7 @@ def _marks(one: xr.Dataset) -> tuple[Mark, ...]:
     for order, rule in RULES.items():
         window = _window(one, order)
         if window:
-            return (Mark(f"exact, {rule.split(' (')[0]}", span=window),)
+            return (Mark(f"exact: {rule.split(' (')[0]}", span=window),)
     return ()
 
 
