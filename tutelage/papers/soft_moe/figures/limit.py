@@ -133,7 +133,7 @@ def starts_sheet(dataset: xr.Dataset) -> Sheet:
         caption=f"m = {dataset.attrs['students']}, m* = {dataset.attrs['teachers']}. {told}. Limit: "
         f"{dataset.attrs['draws']} draws of the race of leading order, no time limit. Flows ({where}): by 0.4 sqrt(d), "
         "of an even degree by 0.04 d and up to the sign of the expert; output signs need none, since they are flips of "
-        f"the experts. Bars: Clopper-Pearson intervals, level {LEVEL:g}. Dashed: 6/7.",
+        "the experts; a teacher that two students share has none of its own.  Bars: Clopper-Pearson intervals, level {LEVEL:g}. Dashed: 6/7.",
     )
 
 

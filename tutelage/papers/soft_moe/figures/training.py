@@ -40,8 +40,8 @@ def tables(tree: xr.DataTree) -> Sheet:
         tuple(panels),
         caption=f"Cosines of each student's router (left) and expert (right) with each teacher's, seed 0, "
         f"{tree.attrs['init']} start, d = {tree.attrs['dim']}. Top: the exact flow. Bottom: online SGD from the same "
-        f"start, step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. One and only one expert and router above 0.9, "
-        f"of the same student: {_told(tree['flow'].to_dataset())} in this flow, {_told(tree['sgd'].to_dataset())} in "
+        f"start, step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. One and only one expert and router above "
+        f"0.9, of the same student: {_told(tree['flow'].to_dataset())} in this flow, {_told(tree['sgd'].to_dataset())} in "
         f"this run of SGD; all teachers in {tree.attrs['all_single']} of {tree.attrs['seeds']} flows from other seeds "
         "and this one. The paper's pictures have light for 1.",
     )
@@ -69,10 +69,10 @@ def curves(tree: xr.DataTree) -> Sheet:
         "Figure 2: each teacher's first student, routers after experts",
         panels,
         columns=1,
-        caption="Overlap of each teacher with the student that recovers it first (the best one at the end if none does): "
+        caption="Overlap of each teacher with the student that recovers it first (or the best one at the end), "
         "dashed the expert, solid the router, as in the paper. Green, on the right: the loss. Seed 0, "
-        f"{tree.attrs['init']} start, d = {tree.attrs['dim']}. Top: exact flow. Bottom: online SGD from the same start, "
-        f"step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. {_lags(tree['flow'].to_dataset())} "
+        f"{tree.attrs['init']} start, d = {tree.attrs['dim']}. Top: exact flow. Bottom: online SGD from the same "
+        f"start, step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. {_lags(tree['flow'].to_dataset())} "
         f"{_ends(tree['sgd'].to_dataset())}",
     )
 
