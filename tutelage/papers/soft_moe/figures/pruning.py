@@ -135,8 +135,8 @@ def _caption(dataset: xr.Dataset) -> str:
     text += "unused students annihilate in pairs, and to remove one of a pair raises the risk. "
     if pairs:
         text += (
-            f"With removal of pairs (tolerance {TOLERANCE:g}) it is exact from t = {pairs[0]:.0f} on; this seed was drawn "
-            "because it is one of the few for which that works (SM-T2:pairs). "
+            f"With removal of pairs (tolerance {TOLERANCE:g}) it is exact from t = {pairs[0]:.0f} on; this seed is "
+            "drawn because it is one of the few for which that works (SM-T2:pairs). "
         )
     return text + "At the start everything is removed: no student is worth keeping."
 

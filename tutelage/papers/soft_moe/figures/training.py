@@ -41,9 +41,9 @@ def tables(tree: xr.DataTree) -> Sheet:
         caption=f"Cosines of each student's router (left) and expert (right) with each teacher's, seed 0, "
         f"{tree.attrs['init']} start, d = {tree.attrs['dim']}. Top: the exact flow. Bottom: online SGD from the same "
         f"start, step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. One and only one expert and router above "
-        f"0.9, of the same student: {_told(tree['flow'].to_dataset())} in this flow, {_told(tree['sgd'].to_dataset())} in "
-        f"this run of SGD; all teachers in {tree.attrs['all_single']} of {tree.attrs['seeds']} flows from other seeds "
-        "and this one. The paper's pictures have light for 1.",
+        f"0.9, of the same student: {_told(tree['flow'].to_dataset())} in this flow, "
+        f"{_told(tree['sgd'].to_dataset())} in this run of SGD; all teachers in {tree.attrs['all_single']} of the flows "
+        f"from {tree.attrs['seeds']} seeds. The paper's pictures have light for 1.",
     )
 
 
