@@ -9,8 +9,9 @@ from tutelage.papers.soft_moe.checks import (
     neighbourhood,
     pruning,
     recovery,
+    samples,
     starts,
 )
 
 CLAIMS: tuple[Claim, ...] = kernel.CLAIMS + starts.CLAIMS + recovery.CLAIMS + pruning.CLAIMS + local.CLAIMS
-CLAIMS += induction.CLAIMS + auxiliary.CLAIMS + neighbourhood.CLAIMS
+CLAIMS += induction.CLAIMS + auxiliary.CLAIMS + neighbourhood.CLAIMS + samples.CLAIMS

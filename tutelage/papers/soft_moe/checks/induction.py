@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_least, at_most, every, given, lines
+from tutelage.analysis import Claim, Finding, Hypothesis, Kind, all_of, at_least, at_most, every, given, lines
 from tutelage.papers.soft_moe.checks.units import WRONG, papers_units
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.growth import Growth
@@ -363,7 +363,6 @@ CLAIMS: tuple[Claim, ...] = (
         lemma_10_iid,
         kind=Kind.READING,
         reading=_CONSTANT,
-        expected=Verdict.NOT_APPLICABLE,
         explanation=ENDS,
     ),
     Claim(

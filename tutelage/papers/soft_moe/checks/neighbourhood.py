@@ -142,8 +142,8 @@ CLAIMS = (
         **WRONG,
         explanation="The hypothesis bounds (1 + beta)/alpha from above only. It admits alpha = 200, beta = 1, where "
         "the cross terms of router and expert, (alpha + beta)/2 times an entry of H, outweigh the diagonal ones, which "
-        "go with sqrt(alpha beta): the form is negative already at the minimum. The hypothesis is also not homogeneous in "
-        "(alpha, beta), as the form is.",
+        "go with sqrt(alpha beta): the form is negative already at the minimum. Nor is the hypothesis "
+        "homogeneous in (alpha, beta), as the form is.",
     ),
     Claim(
         "SM-T4:comparable",
