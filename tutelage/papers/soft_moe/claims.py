@@ -5,13 +5,26 @@ from tutelage.papers.soft_moe.checks import (
     auxiliary,
     induction,
     kernel,
+    limits,
     local,
     neighbourhood,
     pruning,
     recovery,
     samples,
     starts,
+    theorem,
 )
 
-CLAIMS: tuple[Claim, ...] = kernel.CLAIMS + starts.CLAIMS + recovery.CLAIMS + pruning.CLAIMS + local.CLAIMS
-CLAIMS += induction.CLAIMS + auxiliary.CLAIMS + neighbourhood.CLAIMS + samples.CLAIMS
+CLAIMS: tuple[Claim, ...] = (
+    *kernel.CLAIMS,
+    *starts.CLAIMS,
+    *theorem.CLAIMS,
+    *limits.CLAIMS,
+    *recovery.CLAIMS,
+    *induction.CLAIMS,
+    *pruning.CLAIMS,
+    *local.CLAIMS,
+    *neighbourhood.CLAIMS,
+    *auxiliary.CLAIMS,
+    *samples.CLAIMS,
+)
