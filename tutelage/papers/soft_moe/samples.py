@@ -147,11 +147,20 @@ def foretold(dial: float, begins: Numbers, *, copies: int = 40, steps: int = 400
     return when / dial
 
 
+PART = 0.25
+"""Of the starts: the number of examples with which so many have recovered, which is known while few are censored."""
+
+
+def reached(examples: Numbers) -> Numbers:
+    """The number of examples with which a quarter of the starts (..., start) have recovered."""
+    return np.quantile(examples, PART, axis=-1, method="inverted_cdf")
+
+
 def exponent(size: Size) -> lines.Estimate:
-    """Of the median number of examples in d, with a bootstrap interval over starts, which all dims share."""
+    """Of the number of examples in d, with a bootstrap interval over starts, which all dims share."""
     dims, starts = DIMS[size], STARTS[size]
     examples = np.array([learning(dim, CHOSEN, starts).examples for dim in dims])
-    return lines.exponent_over_seeds(dims, lambda chosen: np.median(examples[:, chosen], axis=1), starts)
+    return lines.exponent_over_seeds(dims, lambda chosen: reached(examples[:, chosen]), starts)
 
 
 def begins(dim: int, starts: int) -> Numbers:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Hypothesis, Kind, all_of, at_least, at_most, every, given, lines
+from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_least, at_most, every, given, lines
 from tutelage.papers.soft_moe.checks.units import WRONG, papers_units
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.growth import Growth
@@ -182,8 +182,11 @@ def stays(init: str) -> Callable[[Evidence], Finding]:
                 at = (one.time >= one.both(level)) & one.until(max(one.t_c(level), one.both(level) + AFTER))
                 if at.any():
                     least.append(float(np.min([part[at] for part in one.own(level)])))
+        if not least:
+            text = f"At none of {_starts(found)} is the pair of level 1 recovered."
+            return Finding(Verdict.NOT_REACHED, seeds=len(last), detail=text)
         text = f"d = {list(found)[-1]:.0e}: {len(least)} recovered pairs."
-        return at_least(min(least, default=math.nan), 0.9, seeds=len(last), detail=text)
+        return at_least(min(least), 0.9, seeds=len(last), detail=text)
 
     return papers_units(check)
 

@@ -67,7 +67,10 @@ def sheet(tree: xr.DataTree) -> Sheet:
 
 def _over_bound(one: xr.Dataset, init: str) -> Panel:
     time = one["time"].values
-    series = [line(time, one[name].values, label, colour=n) for n, (name, label) in enumerate(NAMES.items())]
+    series = [
+        line(time, one[name].values, label if init == "iid" else "", colour=n)
+        for n, (name, label) in enumerate(NAMES.items())
+    ]
     t_c, met = float(one["t_c"][0]), float(one["recovery"][0])
     marks = [Mark("", level=BETA_6)]
     marks += [Mark(word, at=at) for word, at in (("T_c", t_c), ("recovery", met)) if at < time[-1]]

@@ -17,19 +17,14 @@ def compute(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
 
 def sheet(dataset: xr.Dataset) -> Sheet:
     count, draws = dataset["count"].values.astype(float), dataset.attrs["draws"]
-    plain, scaled = [], []
+    series = []
     for colour, width in enumerate(dataset["width"].values):
         seen = dataset["same"].sel(width=width).values
         ends = [binomial_interval(int(k), draws, 0.95) for k in seen]
         low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
-        name = f"m = {width}"
-        plain.append(line(count, seen / draws, name, low=low, high=high, colour=colour))
-        scaled.append(line(count / (width - TEACHERS), seen / draws, name, colour=colour))
-    panels = (
-        Panel("", "examples n", "share of draws that keep the same experts", tuple(plain), xscale="log"),
-        Panel("", "n / (m - m*)", "share of draws that keep the same experts", tuple(scaled), xscale="log"),
-    )
-    return Sheet("Pruning by the sample loss", panels, caption=_caption(dataset))
+        series.append(line(count, seen / draws, f"m = {width}", low=low, high=high, colour=colour))
+    panel = Panel("", "examples n", "share of draws that keep the same experts", tuple(series), xscale="log")
+    return Sheet("Pruning by the sample loss", (panel,), columns=1, caption=_caption(dataset))
 
 
 def _caption(dataset: xr.Dataset) -> str:
