@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from papers.figures import again, shown
 
-from tutelage.analysis import Interval, lines
-from tutelage.analysis.claims import Verdict
+from tutelage.analysis import lines
+from tutelage.analysis.claims import Interval, Verdict
 from tutelage.papers.soft_moe import samples
 from tutelage.papers.soft_moe.checks import auxiliary, neighbourhood
 from tutelage.papers.soft_moe.checks import samples as counted
@@ -171,12 +171,10 @@ class TestSamples:
         assert not any(few for few, _ in found) and all(many for _, many in found)
 
     def test_noise_of_one_example(self):
-        """Against a million examples of orthogonal units: the standard error of a heavy tail is 2 %, asked is 10 %."""
-        x = np.random.default_rng(0).standard_normal((4, 10**6))
-        unit = lambda v, w: auxiliary.sigmoid(0, v) * auxiliary.expert(0, w)  # noqa: E731
-        pull = auxiliary.sigmoid(0, x[0]) * auxiliary.expert(1, x[1])
-        drawn = np.mean(((unit(x[0], x[1]) - unit(x[2], x[3])) * pull) ** 2)
-        assert samples.variance() == pytest.approx(drawn, rel=0.1)
+        """Odd moments vanish: 9 E[He_3^2 He_2^2] = 9 * 372 by the moments of a normal number, and 9 E[He_2^2] = 18."""
+        places, weights = auxiliary.nodes(60)
+        square, fourth = (float(weights @ auxiliary.sigmoid(0, places) ** power) for power in (2, 4))
+        assert samples.variance() == pytest.approx(9 * 372 * fourth + 18 * square * 6 * square, rel=1e-10)
 
     def test_without_noise_the_law_is_that_of_the_flow(self):
         dial, start = 1e-9, 2.0
