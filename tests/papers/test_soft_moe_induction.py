@@ -108,13 +108,13 @@ def test_first_time_and_condition_1():
 
 
 def judged(id):
-    return CLAIMS[id].check(EVIDENCE).verdict
+    return CLAIMS[id].check(EVIDENCE)
 
 
 @pytest.mark.parametrize("id", CLAIMS)
 def test_verdicts(id):
     # Two starts may both meet Condition 2, which a pair that is never recovered cannot break.
-    assert id == "SM-COND2" or judged(id) is CLAIMS[id].expected
+    assert id == "SM-COND2" or judged(id).verdict is CLAIMS[id].expected
 
 
 def other_starts(monkeypatch):
@@ -129,9 +129,9 @@ SWAPPED = ("SM-L11", "SM-L11:orthonormal", "SM-L13", "SM-INDUCTION")
 
 @pytest.mark.parametrize("id", SWAPPED)
 def test_the_other_start_has_the_other_verdict(monkeypatch, id):
-    before = judged(id)
+    before = judged(id).verdict
     other_starts(monkeypatch)
-    assert {before, judged(id)} == {Verdict.HOLDS, Verdict.FAILS}
+    assert {before, judged(id).verdict} == {Verdict.HOLDS, Verdict.FAILS}
 
 
 def changed(**parts):
@@ -231,9 +231,9 @@ PLANTS = [
 def test_planted_errors_are_seen(monkeypatch, id, plant):
     before = Verdict.FAILS if plant in (right_t_c, met) else Verdict.HOLDS
     if id != "SM-COND2":
-        assert judged(id) is before
+        assert judged(id).verdict is before
     plant(monkeypatch)
-    assert judged(id) is not before
+    assert judged(id).verdict is not before
 
 
 def test_figure(tmp_path):

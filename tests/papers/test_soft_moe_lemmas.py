@@ -22,7 +22,7 @@ EVIDENCE = SimpleNamespace(settings=SoftMoeSettings(), size="quick")
 
 
 def judged(id):
-    return CLAIMS[id].check(EVIDENCE).verdict
+    return CLAIMS[id].check(EVIDENCE)
 
 
 class TestRoutes:
@@ -91,7 +91,7 @@ class TestRoutes:
 
 @pytest.mark.parametrize("id", [id for id in CLAIMS if id not in ("SM-T2:samples", "SM-SGD")])
 def test_verdicts(id):
-    assert judged(id) is CLAIMS[id].expected
+    assert judged(id).verdict is CLAIMS[id].expected
 
 
 def swap(where, name, make):
@@ -160,9 +160,9 @@ PLANTS = [
 
 @pytest.mark.parametrize(("id", "plant"), PLANTS)
 def test_planted_errors_are_seen(monkeypatch, id, plant):
-    assert judged(id) is CLAIMS[id].expected
+    assert judged(id).verdict is CLAIMS[id].expected
     plant(monkeypatch)
-    assert judged(id) is not CLAIMS[id].expected
+    assert judged(id).verdict is not CLAIMS[id].expected
 
 
 class TestSamples:
@@ -195,7 +195,7 @@ class TestSamples:
         table = np.full((2, len(samples.COUNTS["quick"])), round(share * 24))
         monkeypatch.setattr(counted, "agreements", lambda size: table)
         monkeypatch.setattr(counted, "DRAWS", {"quick": 24})
-        assert judged("SM-T2:samples") is verdict
+        assert judged("SM-T2:samples").verdict is verdict
 
     @pytest.mark.parametrize(("slope", "verdict"), [(2.1, Verdict.HOLDS), (1.4, Verdict.FAILS)])
     def test_exponent_claim(self, monkeypatch, slope, verdict):
@@ -203,7 +203,7 @@ class TestSamples:
         monkeypatch.setattr(counted, "exponent", lambda size: known)
         reached = SimpleNamespace(scaled=np.array([1.0, math.inf]))
         monkeypatch.setattr(counted, "learning", lambda *args: reached)
-        assert judged("SM-SGD") is verdict
+        assert judged("SM-SGD").verdict is verdict
 
     def test_figures(self, monkeypatch, tmp_path):
         for where in (samples, figure, counted):

@@ -8,6 +8,7 @@ import functools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,9 @@ RTOL = 1e-10  # `v_i.w_i` is of the size of a cubed overlap
 RECORDS, NEAR = 151, 16
 """Records over the whole run, and from each recovery to the end of the windows behind it."""
 FORCES = 12  # records up to T_c at which forces are looked at
+
+
+Init = Literal["iid", "orthonormal"]
 
 
 @dataclass(frozen=True)
@@ -261,13 +265,13 @@ def good_seeds(settings: SoftMoeSettings, count: int) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def courses(init: str, dim: int, count: int) -> tuple[Course, ...]:
+def courses(init: Init, dim: int, count: int) -> tuple[Course, ...]:
     """Flows from starts that meet Condition 1: run once for times of recovery, again with records behind these."""
-    settings = SoftMoeSettings(teachers=TEACHERS, students=STUDENTS, dim=dim, init=init)  # type: ignore[arg-type]
+    settings = SoftMoeSettings(teachers=TEACHERS, students=STUDENTS, dim=dim, init=init)
     seeds, until = good_seeds(settings, count), UNTIL * math.sqrt(dim) + 100
 
-    def run(at: Numbers, rtol: float, **options: bool) -> Run:
-        record = Record(at, observables=("loss",), crossings=CROSSINGS[:2], events=(), **options)
+    def run(at: Numbers, rtol: float, weights: bool = False) -> Run:
+        record = Record(at, observables=("loss",), crossings=CROSSINGS[:2], events=(), weights=weights)
         return flow(recipe.problem(settings), until=until, seeds=seeds, rtol=rtol, record=record)
 
     met = run(np.array([0.0, until]), 1e-7).expert_time.values

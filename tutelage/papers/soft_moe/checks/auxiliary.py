@@ -32,7 +32,7 @@ def sigmoid(order: int, z: Numbers) -> Numbers:
     powers = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(order):
         powers = powers.deriv() * np.polynomial.Polynomial([0.0, 1.0, -1.0])
-    return polyval(value, powers.coef)
+    return np.asarray(polyval(value, powers.coef))
 
 
 def expert(order: int, z: Numbers) -> Numbers:

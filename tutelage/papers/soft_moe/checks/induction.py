@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_least, at_most, every, given, lines
 from tutelage.papers.soft_moe.checks.units import WRONG, papers_units
@@ -16,23 +17,23 @@ from tutelage.papers.soft_moe.induction import (
     LOG,
     SEEDS,
     Course,
+    Init,
     courses,
     first,
     largest,
 )
-from tutelage.problem import Numbers
 
 SLACK = 0.05
 """Of an exponent in d that is to be at most 0: the next terms are smaller by 1/sqrt(d)."""
 Ratio = Callable[[Course, int], float]
 
 
-def flows(evidence: Evidence, init: str) -> dict[int, tuple[Course, ...]]:
+def flows(evidence: Evidence, init: Init) -> dict[int, tuple[Course, ...]]:
     """The courses of one kind of start, by dim."""
     return {dim: courses(init, dim, SEEDS[evidence.size]) for dim in DIMS[evidence.size]}
 
 
-def window(course: Course, level: int) -> Numbers:
+def window(course: Course, level: int) -> NDArray[np.bool_]:
     """Which records lie before T_c and before `T_(r,l) + beta_8`."""
     return course.until(min(course.t_c(level), course.recovery(level) + AFTER))
 
@@ -88,13 +89,13 @@ def _left(course: Course, level: int) -> list[int]:
 # Judgements.
 
 
-def _levels(course: Course, init: str, first: int = 1) -> list[int]:
+def _levels(course: Course, init: Init, first: int = 1) -> list[int]:
     """From iid starts level 1 only, whose inductive hypothesis is empty; from others all, that were reached."""
     last = 1 if init == "iid" else len(course.pairs)
     return [level for level in range(first, last + 1) if level == 1 or math.isfinite(course.both(level - 1))]
 
 
-def bounded(ratio: Ratio, init: str, first: int = 1) -> Callable[[Evidence], Finding]:
+def bounded(ratio: Ratio, init: Init, first: int = 1) -> Callable[[Evidence], Finding]:
     """An O(.) at fixed m: the ratio to what stands in it does not grow with d."""
 
     def check(evidence: Evidence) -> Finding:
@@ -108,7 +109,7 @@ def bounded(ratio: Ratio, init: str, first: int = 1) -> Callable[[Evidence], Fin
     return papers_units(check)
 
 
-def within(ratio: Ratio, init: str) -> Callable[[Evidence], Finding]:
+def within(ratio: Ratio, init: Init) -> Callable[[Evidence], Finding]:
     """An O(.) with its constant taken as 1, in the largest dim."""
 
     def check(evidence: Evidence) -> Finding:
@@ -137,7 +138,7 @@ def pace(course: Course, mended: bool) -> float:
     return float(np.max(largest(among) / allowed))
 
 
-def inequality(init: str, mended: bool = False) -> Callable[[Evidence], Finding]:
+def inequality(init: Init, mended: bool = False) -> Callable[[Evidence], Finding]:
     """Lemma 11's differential inequality for the overlap of two experts."""
 
     def check(evidence: Evidence) -> Finding:
@@ -149,7 +150,7 @@ def inequality(init: str, mended: bool = False) -> Callable[[Evidence], Finding]
     return papers_units(check)
 
 
-def in_time(init: str) -> Callable[[Evidence], Finding]:
+def in_time(init: Init) -> Callable[[Evidence], Finding]:
     """Lemma 13: at every start T_c comes later than recovery and a constant, and the pair is recovered."""
 
     def check(evidence: Evidence) -> Finding:
@@ -170,7 +171,7 @@ def _later(course: Course, level: int) -> bool:
     return course.t_c(level) >= course.recovery(level) + AFTER
 
 
-def stays(init: str) -> Callable[[Evidence], Finding]:
+def stays(init: Init) -> Callable[[Evidence], Finding]:
     """Lemma 17: from T_1 on, up to T_c, router and expert stay above 0.9."""
 
     def check(evidence: Evidence) -> Finding:
@@ -263,7 +264,7 @@ def inductive(course: Course) -> bool:
     return bool(np.all(kept >= 1 - course.near)) and before <= allowed and forward
 
 
-def condition_2(init: str) -> Callable[[Evidence], Finding]:
+def condition_2(init: Init) -> Callable[[Evidence], Finding]:
     """Whether every start meets it at level 2."""
 
     def check(evidence: Evidence) -> Finding:
@@ -305,7 +306,7 @@ def _both(
     id: str,
     where: str,
     statement: str,
-    make: Callable[[str], Callable[[Evidence], Finding]],
+    make: Callable[[Init], Callable[[Evidence], Finding]],
     reading: str,
     explanation: str = "",
     fails: bool = False,
@@ -313,7 +314,7 @@ def _both(
     """A statement from the paper's start, and the same from orthonormal ones, which is ours."""
     chosen = {"kind": Kind.READING, "reading": reading, "explanation": explanation} | (WRONG if fails else {})
     return (
-        Claim(id, where, statement, _SETTING["iid"], make("iid"), **chosen),  # type: ignore[arg-type]
+        Claim(id, where, statement, _SETTING["iid"], make("iid"), **chosen),
         Claim(f"{id}:orthonormal", where, statement, _SETTING["orthonormal"], make("orthonormal"), kind=Kind.OURS),
     )
 

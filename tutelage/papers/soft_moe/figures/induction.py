@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
-from tutelage.papers.soft_moe.induction import BETA_6, DIMS, SEEDS, Course, courses, largest
+from tutelage.papers.soft_moe.induction import BETA_6, DIMS, SEEDS, Course, Init, courses, largest
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.study import Figure, Size
 
-STARTS = ("iid", "orthonormal")
+STARTS: tuple[Init, ...] = ("iid", "orthonormal")
 NAMES = {
     "i2": "two experts, I2",
     "i1": "two routers, I1",
