@@ -601,7 +601,6 @@ class Paper(NamedTuple):
     unplanted: dict[str, str] = {}
 
 
-_LAB_A = "the check without :lab_a on a larger laboratory; its evidence takes minutes"
 _NEVER_HOLDS = "found to fail as printed; no test has seen it hold where the print is mended"
 
 PAPERS = {
@@ -649,21 +648,16 @@ PAPERS = {
                 "test_a_split_that_changes_the_result_is_seen",
             ),
             "test_cluster_moe_pipeline.py": (
-                *("test_a_right_definition_is_seen", "test_a_second_overlap_of_the_same_size_is_seen"),
-                *("test_a_cluster_without_an_expert_is_seen", "test_more_than_half_of_the_error_is_seen"),
-                *("test_errors_that_do_not_fall_are_seen", "test_an_expert_that_misses_a_task_is_seen"),
-                *("test_a_vanilla_network_that_learns_the_global_task_is_seen", "test_changes_of_sign_are_seen"),
-                "test_a_wrong_step_is_seen",
+                *("PLANTED", "test_a_right_definition_is_seen", "test_experts_that_miss_a_task_are_seen"),
+                *("test_an_overlap_on_the_way_is_seen", "test_a_wrong_step_is_seen"),
+                "test_a_smaller_step_keeps_what_is_learned",
+            ),
+            "test_cluster_moe_rates.py": (
+                *("PLANTED", "test_a_mixture_that_is_no_better_is_seen", "test_a_negligible_slant_is_seen"),
+                "test_a_router_that_no_radius_helps_is_seen",
             ),
         },
         besides={"CM-11:six": "test_cluster_moe_vanilla.py::test_six_clusters_are_judged_by_their_exponent"},
-        unplanted={
-            f"CM-{id}:lab_a": _LAB_A
-            for id in (
-                *("07", "08", "18:trained", "22", "22:mean", "22:width", "22:samples", "24:trained"),
-                *("MUST:experts", "MUST:clusters", "MUST:vanilla"),
-            )
-        },
     ),
     "soft_moe": Paper(
         {"dim": 12, "teachers": 1, "students": 2, "until": 0.3, "batch": 8},
