@@ -632,20 +632,21 @@ PAPERS = {
             **{"late_samples": 1000, "ridge_samples": 500, "test_samples": 500, "vanilla_width": 8},
         },
         {
+            "test_cluster_moe_formulas.py": ("PLANTS",),
             "test_cluster_moe_growth.py": (
                 *("test_claims_and_figures_at_small_sizes", "test_growth_bounds_claim", "test_exponents_claim"),
-                "test_race_claims",
+                *("test_race_claims", "test_exponents_of_passages_are_judged"),
+                "test_the_exponent_of_changed_coefficients_is_judged",
             ),
-            "test_cluster_moe_vanilla.py": ("PLANTS",),
+            "test_cluster_moe_vanilla.py": ("PLANTS", "test_fractions_are_judged_by_their_exponent"),
             "test_cluster_moe_router.py": (
                 *("test_unequal_chances_are_seen", "test_a_bound_that_is_too_high_is_seen"),
-                *("test_more_experts_are_enough", "test_winners_that_stand_out_are_seen"),
+                *("test_too_few_experts_are_seen", "test_winners_that_stand_out_are_seen"),
                 *("test_rows_that_do_not_add_up_are_seen", "test_the_right_gradient_adds_up"),
                 *("test_a_router_of_the_wrong_sign_is_seen", "test_a_router_that_knows_the_clusters_is_seen"),
                 *("test_enough_samples_are_seen", "test_wrong_probabilities_are_seen"),
                 "test_a_wrong_factor_of_the_expected_step_is_seen",
-                *("test_a_router_that_outgrows_the_radius_is_seen", "test_a_short_mean_is_seen"),
-                "test_a_split_that_changes_the_result_is_seen",
+                *("test_a_router_that_outgrows_the_radius_is_seen", "test_a_split_that_changes_the_result_is_seen"),
             ),
             "test_cluster_moe_pipeline.py": (
                 *("PLANTED", "test_a_right_definition_is_seen", "test_experts_that_miss_a_task_are_seen"),
@@ -657,7 +658,6 @@ PAPERS = {
                 "test_a_router_that_no_radius_helps_is_seen",
             ),
         },
-        besides={"CM-11:six": "test_cluster_moe_vanilla.py::test_six_clusters_are_judged_by_their_exponent"},
     ),
     "soft_moe": Paper(
         {"dim": 12, "teachers": 1, "students": 2, "until": 0.3, "batch": 8},
