@@ -15,16 +15,8 @@ from tutelage.papers.cluster_moe.checks import (
     variants,
 )
 
-CLAIMS: tuple[Claim, ...] = (
-    *formulas.CLAIMS,
-    *growth.CLAIMS,
-    *vanilla.CLAIMS,
-    *blocking.CLAIMS,
-    *router.CLAIMS,
-    *experts.CLAIMS,
-    *approximation.CLAIMS,
-    *pipeline.CLAIMS,
-    *rates.CLAIMS,
-    *variants.CLAIMS,
-    *experiment.CLAIMS,
+_THEMES = (
+    *(formulas, growth, vanilla, blocking, router, experts, approximation),
+    *(pipeline, rates, variants, experiment),
 )
+CLAIMS: tuple[Claim, ...] = sum((theme.CLAIMS for theme in _THEMES), ())

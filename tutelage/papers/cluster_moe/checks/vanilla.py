@@ -87,7 +87,9 @@ def stays_low(evidence: Evidence, **changes: Any) -> Finding:
     told = ", ".join(f"{each.highest.max():.3g} (d = {each.dim:.0e})" for each in races)
     shares = ", ".join(f"{each.escaped.mean():.2%}" for each in races)
     begin = max(float(np.abs(each.start[:, each.clusters]).max()) * each.dim**0.5 for each in races)
-    text = f"sup_t |xi| sqrt(d): {told}; at the start at most {begin:.3g}. {escaped} of {count} neurons learn the global"
+    text = (
+        f"sup_t |xi| sqrt(d): {told}; at the start at most {begin:.3g}. {escaped} of {count} neurons learn the global"
+    )
     text += f" task ({shares} at these d)."
     worst = max(float(each.highest.max()) for each in races)
     found = at_most(worst, starting_bound(count), seeds=count, detail=text)
