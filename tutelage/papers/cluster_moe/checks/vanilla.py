@@ -113,7 +113,7 @@ def ready_stay_low(evidence: Evidence, **changes: Any) -> Finding:
 
 
 def escape_exponent(evidence: Evidence, clusters: int = 2, within: float = 0.05, **changes: Any) -> Finding:
-    """By the weighted fit and its normal interval of level 0.999."""
+    """By the weighted fit and its normal interval of level 0.999, which must be `within` of the prediction."""
     seen = escapes(evidence.size, clusters=clusters, **changes)
     slope = seen.slope()
     told = ", ".join(f"{f:.4f} (d = {d:.0e})" for d, f in zip(seen.dims, seen.fractions, strict=True))
@@ -317,7 +317,7 @@ CLAIMS = (
         "CM-11:exponent",
         "Theorem 4.3",
         "The fraction of neurons that learn the global task falls as d^(-1/8): the theorem is true for J far below "
-        "d^(1/8) neurons, and false for J a higher power of d. (The interval of the exponent is within 0.05.)",
+        "d^(1/8) neurons, and false for J a higher power of d.",
         f"{_RELU}; 8000 neurons at each d in full",
         escape_exponent,
         kind=Kind.OURS,
