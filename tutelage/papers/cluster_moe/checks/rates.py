@@ -83,7 +83,7 @@ CLAIMS = (
         "Lemmas C.26 and C.28",
         "With neurons of overlaps 1 - epsilon (Lemma C.26) the part of the root mean square error that this brings is "
         "of order epsilon (Lemma C.28).",
-        _PLACED.format("J = 32, epsilon = 0.001 to 0.008, all neurons of a task in one direction"),
+        _PLACED.format("J = 32, epsilon = 0.005 to 0.04, all neurons of a task in one direction"),
         is_as_small_as_the_slip,
         kind=Kind.READING,
         reading=f"{_RANGE}. All neurons of a task miss it in the same direction, which the lemma allows.",
@@ -97,7 +97,7 @@ CLAIMS = (
         "Lemmas C.26 and C.28",
         "With neurons of overlaps 1 - epsilon, all of a task in one direction, the part of the root mean square error "
         "that this brings falls no faster than sqrt(epsilon).",
-        _PLACED.format("J = 32, epsilon = 0.001 to 0.008, all neurons of a task in one direction"),
+        _PLACED.format("J = 32, epsilon = 0.005 to 0.04, all neurons of a task in one direction"),
         is_the_root_of_the_slip,
         kind=Kind.OURS,
         explanation="Of h_k along the task no function of the neuron's argument has more than (1 - epsilon)^(2 k) of "
