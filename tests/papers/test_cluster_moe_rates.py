@@ -46,7 +46,6 @@ PLANTED = {
     "CM-22:samples": ("by_samples", -0.5, -0.3),
     "CM-22:late": ("by_late", -0.45, -0.2),
     "CM-C28": ("by_slip", 1.2, 0.5),
-    "CM-C28:mended": ("by_slip", 0.45, 0.7),
     "CM-22:dim": ("by_dim", -0.2, 0.2),
 }
 
@@ -59,6 +58,16 @@ def test_other_exponents_are_seen(monkeypatch, id):
     assert found.verdict is Verdict.HOLDS and all(each.met for each in found.hypotheses)
     monkeypatch.setattr(rates, name, lambda size: power(wrong))
     assert verdict(id) is Verdict.FAILS
+
+
+@pytest.mark.parametrize(
+    ("id", "factor", "expected"), [("CM-C28:mended", 1.1, Verdict.HOLDS), ("CM-C28:mended", 0.9, Verdict.FAILS)]
+)
+def test_errors_below_the_least_are_seen(monkeypatch, id, factor, expected):
+    slips = np.array([0.01, 0.04])
+    errors = factor * rates.least_square(slips) * (1 + 0.01 * np.arange(4)[:, None])
+    monkeypatch.setattr(rates, "squares", lambda size: Rate(slips, errors))
+    assert verdict(id) is expected
 
 
 def test_hypotheses_that_are_not_met_are_seen(monkeypatch):
@@ -89,10 +98,8 @@ def test_placed_neurons_are_where_they_should_be():
 
 def test_misses_are_at_least_what_no_second_layer_can_mend():
     """1 - (1 - epsilon)^(2 k) of the variance of both tasks, less what is cut off where biases end (a tenth)."""
-    settings, slip = rates.laboratory(width=64, experts=2, ridge_samples=10_000), 0.05
-    missed = rates._squared(settings, 0, slip)
-    least = 2 * (1 - (1 - slip) ** 8)
-    assert 0.9 * least < missed < 1.5 * least
+    missed, least = rates._squared(rates._ALONE, 0, 0.05), rates.least_square(np.array(0.05))
+    assert least == pytest.approx(2 * (1 - 0.95**8)) and 0.9 * least < missed < 1.5 * least
 
 
 def test_scaled_laboratories():

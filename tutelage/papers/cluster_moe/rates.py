@@ -64,6 +64,9 @@ def laboratory(**changes: Any) -> ClusterMoeSettings:
     return ClusterMoeSettings(**plain | changes)
 
 
+_ALONE = laboratory(experts=2, width=128)
+
+
 def placed(settings: ClusterMoeSettings, seed: int, slip: float = 0.0) -> Learner:
     """Experts whose neurons have overlaps `1 - slip` with their tasks, all that know one task in the same direction.
 
@@ -131,12 +134,19 @@ def by_samples(size: Size) -> Rate:
 @cache
 def by_slip(size: Size) -> Rate:
     """Against `1 - kappa`, the epsilon of Lemma C.26: the part of the root mean square error that it brings."""
-    settings = laboratory(width=32)
+    whole, perfect = squares(size), [[_squared(_ALONE, seed)] for seed in range(SEEDS[size])]
+    return Rate(whole.sizes, np.sqrt(np.maximum(whole.errors - perfect, 0.0)))
 
-    def missed(slip: float, seed: int) -> float:
-        return float(np.sqrt(max(_squared(settings, seed, slip) - _squared(settings, seed), 0.0)))
 
-    return _over(SLIPS[size], SEEDS[size], missed)
+@cache
+def squares(size: Size) -> Rate:
+    """The mean squared error against `1 - kappa`, of one wide expert per cluster."""
+    return _over(SLIPS[size], SEEDS[size], lambda slip, seed: _squared(_ALONE, seed, slip))
+
+
+def least_square(slips: Numbers) -> Numbers:
+    """What no second layer gets below, of both tasks: a function of the neurons' argument has `kappa^(2k)` of h_k."""
+    return 2 * (1 - (1 - slips) ** (2 * _ALONE.exponent))
 
 
 def _squared(settings: ClusterMoeSettings, seed: int, slip: float = 0.0) -> float:
