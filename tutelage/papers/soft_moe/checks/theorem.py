@@ -186,9 +186,8 @@ _ROBUST = {
     "exists": " With all the time in the world it comes out the same: SM-LIMIT has neither constants nor a dimension.",
     "greedy": " The verdict does not depend on them: SM-LIMIT:greedy has neither constants nor a dimension.",
     "stays": " Only the probability enters; the constants do not.",
-    "quiet": " Two recoveries that follow each other within the lag of a router spoil it, at d = 1e10 in some per cent "
-    "of the starts, and in ever fewer as d grows. A pair to come is one that the flow itself recovers later. As long as the bound is below 0.9 the exact "
-    "time matters little: overlaps pass from 0.3 to 0.9 within one unit of time.",
+    "quiet": " A pair to come is one that the flow itself recovers later. Two recoveries that follow each other within "
+    "the lag of a router spoil it, at d = 1e10 in some per cent of the starts, and in ever fewer as d grows.",
     "window": " m^7/(delta_P^3 d^(3/2)) is 0.68 there, which says less than the 0.9 of recovery: 0.9 is asked for. "
     "T* is 3 log d after the last recovery; starts that have one are chosen by their predicted race.",
     "unused": " An overlap of 1 fails for every constant below 3.3. T* is 3 log d after the last recovery; starts that "
