@@ -304,7 +304,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"Learned features: from T* to T* + delta_P sqrt(d)/m^2 = T* + {WINDOW:.1f} all recovered routers and experts "
         "are at 1 - O(m^7/(delta_P^3 d^(3/2))).",
         window,
-        Verdict.HOLDS,
+        Verdict.UNDECIDED,
     ),
     Claim(
         "SM-T1d",
