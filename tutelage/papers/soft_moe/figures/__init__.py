@@ -1,6 +1,15 @@
 """Figures 1 to 3 of the paper, and those that our findings deserve."""
 
-from tutelage.papers.soft_moe.figures import beyond, findings, limit, pruning, router, training
+from tutelage.papers.soft_moe.figures import (
+    beyond,
+    findings,
+    induction,
+    limit,
+    pruning,
+    router,
+    samples,
+    training,
+)
 
 FIGURES = (
     *training.FIGURES,
@@ -8,6 +17,8 @@ FIGURES = (
     router.fig3b,
     *limit.FIGURES,
     *findings.FIGURES,
+    induction.FIGURE,
     *pruning.FIGURES,
+    samples.FIGURE,
     *beyond.FIGURES,
 )
