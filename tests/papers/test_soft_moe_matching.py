@@ -465,7 +465,8 @@ def test_the_second_route_is_assumption_2():
 
 @pytest.mark.parametrize("id", [id for id in CLAIMS if id != "SM-L3:norms"])
 def test_claims_hold_at_the_paper_s_size(evidence, id):
-    finding = CLAIMS[id].check(evidence)
+    # With 50 students the bound on magnitudes has a chance of 0.96, where 0.9 is asked for: 300 draws tell them apart.
+    finding = CLAIMS[id].check(seen(1200) if id == "SM-L2d" else evidence)
     assert finding.verdict is Verdict.HOLDS, finding.detail
 
 

@@ -250,16 +250,14 @@ def test_opposite_pairs_are_counted_once():
 def test_one_student_a_teacher_and_no_other():
     """SM-FIG1: one expert and one router above 0.9, of the same student."""
     good = np.array([[1.0, 0.0], [0.0, 0.95], [0.1, 0.2]])
-    assert recovery._single(good, good) == 2
+    assert races_module.single(good, good).all()
     shared, other = good.copy(), good.copy()
     shared[2, 0], other[[1, 2], 1] = 0.92, [0.2, 0.95]
-    assert recovery._single(shared, good) == 1 and recovery._single(good, other) == 1
-    last = {"overlap_expert": np.stack([good, good]), "overlap_router": np.stack([good, good])}
-    race = SimpleNamespace(run=SimpleNamespace(last=lambda name: SimpleNamespace(values=last[name])), count=2)
-    race.settings, race.until = SMALL, 1.0
-    assert recovery.one_and_only_one(SimpleNamespace(own=race)).verdict is Verdict.HOLDS
-    last["overlap_expert"][1] = shared
-    assert recovery.one_and_only_one(SimpleNamespace(own=race)).verdict is Verdict.FAILS
+    for experts, routers in ((shared, good), (good, other)):
+        assert races_module.single(experts, routers).sum() == 1
+    for worst, expected in ((2, Verdict.HOLDS), (1, Verdict.FAILS)):
+        race = SimpleNamespace(singles=np.array([2, worst]), count=2, settings=SMALL, until=1.0)
+        assert recovery.one_and_only_one(SimpleNamespace(own=race)).verdict is expected
 
 
 def test_the_exponent_of_the_first_recovery(monkeypatch):

@@ -12,7 +12,7 @@ from tutelage.analysis import lines, mean_interval
 from tutelage.dynamics import Crossings, Record
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.draws import Draws
-from tutelage.papers.soft_moe.events import ANNIHILATED, CROSSINGS, THEOREM
+from tutelage.papers.soft_moe.events import ANNIHILATED, CROSSINGS, RECOVERED, THEOREM
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import Matching, edges, generalised, greedy, race, removals
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
@@ -70,6 +70,12 @@ class Race:
         found = np.nan_to_num(self.run.expert_time.values, nan=np.inf).argmin(1)
         return np.where(np.isfinite(self.times), found, -1)
 
+    @cached_property
+    def singles(self) -> NDArray[np.int64]:
+        """How many teachers have one and only one student, expert and router, at the end of each seed (Figure 1)."""
+        last = [self.run.last(f"overlap_{role}").values for role in ("expert", "router")]
+        return np.array([int(single(*both).sum()) for both in zip(*last, strict=True)])
+
     @property
     def recovered(self) -> NDArray[np.int64]:
         """How many teachers each seed recovered."""
@@ -125,6 +131,12 @@ class Race:
         """
         at = max(int(np.searchsorted(self.run.time.values, time, side="right")) - 1, 0)
         return np.array([_disjoint(one) for one in self.run.overlap_ss_expert.values[:, at]])
+
+
+def single(expert: Numbers, router: Numbers) -> NDArray[np.bool_]:
+    """Whether a teacher has exactly one expert above 0.9 and exactly one router, of the same student."""
+    near, routed = expert > RECOVERED, router > RECOVERED
+    return np.asarray((near.sum(0) == 1) & (routed.sum(0) == 1) & (near & routed).any(0))
 
 
 def _disjoint(between: Numbers) -> int:

@@ -92,7 +92,7 @@ def signs_are_flips(evidence: Evidence) -> Finding:
     rows = np.random.default_rng(19).standard_normal((4, FRAME))
     signs, exact = np.array([1.0, -1.0]), Exact(paper(), TEACHERS, FRAME)
     turned = np.concatenate([np.ones(2), signs])[:, None]
-    apart = exact.gradient(rows, second=signs) - turned * exact.gradient(turned * rows)
+    apart = exact.gradient(rows, second=signs.tolist()) - turned * exact.gradient(turned * rows)
     good, draws, text = _counts(evidence, "signed")
     same = at_most(np.abs(apart), IDENTITY, detail=f"Gradients agree to {np.abs(apart).max():.0e}. {text}")
     return all_of([same, probability_at_most(good, draws, 0.5)])

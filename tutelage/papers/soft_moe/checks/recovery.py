@@ -7,7 +7,6 @@ import numpy as np
 from tutelage.analysis import Claim, Finding, Kind, Verdict, at_most, every, interval_is, mean_at_least, mean_interval
 from tutelage.papers.soft_moe.checks.units import listed, plain
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.events import RECOVERED
 from tutelage.papers.soft_moe.evidence import Evidence
 from tutelage.papers.soft_moe.races import STAGE, Race
 
@@ -34,17 +33,9 @@ def reduced(evidence: Evidence) -> Finding:
 
 def one_and_only_one(evidence: Evidence) -> Finding:
     race = evidence.own
-    last = [race.run.last(f"overlap_{role}").values for role in ("expert", "router")]
-    single = np.array([_single(*both) for both in zip(*last, strict=True)])
-    good = int(np.sum(single == race.settings.teachers))
-    text = f"{where(race)}: teachers with one and only one student at the end: {listed(single)}."
+    good = int(np.sum(race.singles == race.settings.teachers))
+    text = f"{where(race)}: teachers with one and only one student at the end: {listed(race.singles)}."
     return every(good, race.count, detail=text)
-
-
-def _single(expert: np.ndarray, router: np.ndarray) -> int:
-    """Teachers with exactly one expert above 0.9, and exactly one router, of the same student."""
-    near, routed = expert > RECOVERED, router > RECOVERED
-    return int(np.sum((near.sum(0) == 1) & (routed.sum(0) == 1) & (near & routed).any(0)))
 
 
 def cancelling(evidence: Evidence) -> Finding:

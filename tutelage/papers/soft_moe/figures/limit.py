@@ -2,20 +2,20 @@
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from tutelage.analysis import Mark, Panel, Sheet, binomial_interval, line
 from tutelage.papers.soft_moe.limit import STARTS, Limit, Limits
 from tutelage.papers.soft_moe.races import large
 from tutelage.papers.soft_moe.repairs import Repairs, paired
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
-from tutelage.problem import Numbers
 from tutelage.study import Figure, Size
 
 LAW = 6 / 7
 LEVEL = 0.99
 
 
-def _chance(good: Numbers) -> tuple[float, float, float]:
+def _chance(good: NDArray[np.bool_]) -> tuple[float, float, float]:
     """A share with its Clopper-Pearson interval."""
     interval = binomial_interval(int(good.sum()), len(good), LEVEL)
     return float(good.mean()), interval.low, interval.high
@@ -49,7 +49,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         ),
         caption="Chances in the race of leading order, in which no dimension is left: d goes to infinity at fixed "
         "numbers of students m and teachers m*. iid Gaussian starts, no time limit on the scale sqrt(d). Bars: "
-        f"Clopper-Pearson intervals, level {LEVEL:g}, of {few} to {many} draws each. Dotted: 6/7, which the proof "
+        f"Clopper-Pearson intervals, level {LEVEL:g}, of {few} to {many} draws each. Dashed: 6/7, which the proof "
         "promises (1 - 7 delta_P) with delta_P = 1/49. Lines join sizes with the same number of teachers.",
     )
 
@@ -133,7 +133,8 @@ def starts_sheet(dataset: xr.Dataset) -> Sheet:
         caption=f"m = {dataset.attrs['students']}, m* = {dataset.attrs['teachers']}. {told}. Limit: "
         f"{dataset.attrs['draws']} draws of the race of leading order, no time limit. Flows ({where}): by 0.4 sqrt(d), "
         "of an even degree by 0.04 d and up to the sign of the expert; output signs need none, since they are flips of "
-        f"the experts. Bars: Clopper-Pearson intervals, level {LEVEL:g}. Dotted: 6/7.",
+        "the experts. A teacher that two students share has none of its own. Bars: Clopper-Pearson intervals, level "
+        f"{LEVEL:g}. Dashed: 6/7.",
     )
 
 
