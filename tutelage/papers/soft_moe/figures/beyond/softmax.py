@@ -71,7 +71,8 @@ def _caption(dataset: xr.Dataset) -> str:
         f"Top left: exact, for routers that are orthogonal at the start, from equal overlaps; at m = 25, m* = 5 the "
         f"ratio is {dataset.attrs['paper']:.3f}, with sigmoids 2. The others: SGD on fresh batches of {BATCH}, which "
         f"all seeds share, step {STEP:g}, {dataset.sizes['seed']} iid starts, the same for both gates, "
-        f"m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}; time in units in which a teacher pulls alike; bands {BAND}. Means at the end: "
+        f"m* = {TEACHERS}, m = {STUDENTS}, d = {DIM}; time in units in which a teacher pulls alike; bands {BAND}. "
+        f"Means at the end: "
         f"{'; '.join(parts)}."
     )
 
