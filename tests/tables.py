@@ -679,7 +679,7 @@ PAPERS = {
             "test_soft_moe_pruning.py": ("TestClaimsCanFail",),
             "test_soft_moe_limit.py": ("PLANTED",),
             "test_soft_moe_induction.py": ("PLANTS", "SWAPPED"),
-            "test_soft_moe_lemmas.py": ("PLANTS", "TestSamples"),
+            "test_soft_moe_lemmas.py": ("PLANTS", "TestSamples", "TestSoftmax"),
         },
         besides={
             "SM-N": "test_soft_moe_recovery.py::test_norms_and_frame",
