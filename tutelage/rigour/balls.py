@@ -1,8 +1,9 @@
 """Balls and the exact numbers they begin from.
 
 A ball is a number of FLINT with a radius: what it stands for is somewhere inside. Every operation widens the radius by
-what it rounded, so that the last ball contains the exact result. A comparison of balls is true only if it is true of all
-they contain; one that is not a number makes every comparison false, but contains everything, so `inside` asks first.
+what it rounded, so that the last ball contains the exact result. A comparison of balls is true only if it is true of
+all they contain; one that is not a number makes every comparison false, but contains everything, so `inside` asks
+first.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ from tutelage.rigour.balls import CannotEnclose
 
 
 class Form(NamedTuple):
-    """`kink |z| + sum_n coefficients[n] z^n + sum weight erf(sqrt(square) z)`, with pairs (weight, square) in `erfs`."""
+    """`kink |z| + sum_n coefficients[n] z^n + sum weight erf(sqrt(square) z)`; `erfs` has pairs (weight, square)."""
 
     kink: Fraction
     coefficients: tuple[Fraction, ...]
@@ -48,8 +48,8 @@ def form_of(activation: Activation) -> Form:
     """
     if activation.direct is not None:
         raise CannotEnclose(
-            f"{activation.name} is a sum of erf functions to 16 digits only, so that nothing is proved of it; use relu, "
-            "leaky_relu, abs, linear, erf or a polynomial."
+            f"{activation.name} is a sum of erf functions to 16 digits only, so that nothing is proved of it; use "
+            "relu, leaky_relu, abs, linear, erf or a polynomial."
         )
     kink, coefficients, erfs = Fraction(0), [Fraction(0)], list[tuple[Fraction, Fraction]]()
     for atom in activation.atoms:

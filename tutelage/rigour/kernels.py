@@ -14,8 +14,8 @@ All of F but `E|a.x||b.x|` is smooth where a and b are not zero, and is differen
     d2/da db    = 2/pi (A I + (a v' + b u')/S)            v = b - (c/p) a, u = a - (c/q) b
 
 The last matrix is symmetric, since `a v' + b u' = a b' + b a' - (c/p) a a' - (c/q) b b'`. In the plane of a and b it is
-`S^2/(|a||b|)` times a reflection, so that what is divided by S is of size `S/(|a||b|)`, the sine of the angle. Where a and
-b may be parallel these bounds take the place of the quotient: both are 0 at S = 0, and continuous.
+`S^2/(|a||b|)` times a reflection: divided by S, it is of size `S/(|a||b|)`, the sine of the angle. Where a and b may be
+parallel such bounds take the place of the quotients, which are continuous, and 0 at S = 0.
 """
 
 import math
@@ -51,7 +51,7 @@ def meeting(a: Row, b: Row) -> Meeting:
 
 
 def area(p: arb, q: arb, c: arb, a: Row, b: Row) -> arb:
-    """`S = sqrt(p q - c^2)`; for nearly parallel rows by Lagrange's identity, a sum of squares in which nothing cancels."""
+    """`S = sqrt(p q - c^2)`; for nearly parallel rows by Lagrange's identity, in which nothing cancels."""
     square = p * q - c * c
     if square > 0:
         return square.sqrt()
@@ -96,15 +96,17 @@ class Kernel:
         self.s, self.t = s, t
         self.bent = bool(s.kink and t.kink)
         self.plain = s.piecewise_linear and t.piecewise_linear  # nothing but c and the arc
+        self._linear = ball(s.slope * t.slope)
+        self._bend = 2 * ball(s.kink * t.kink) / arb.pi()
 
     def value(self, met: Meeting) -> arb:
         """K(a, b)."""
         # A kink is |0| = 0 at a row that is zero, where its own formula divides by the row's length.
         s = self.s if not met.p.is_zero() else self.s._replace(kink=0)
         t = self.t if not met.q.is_zero() else self.t._replace(kink=0)
-        total = self._linear() * met.c if self.plain else _smooth(s, t, *Jet.variables(met.p, met.q, met.c)).value
+        total = self._linear * met.c if self.plain else _smooth(s, t, *Jet.variables(met.p, met.q, met.c)).value
         if s.kink and t.kink:
-            total += self._bend() * (met.across + met.c * lean(met))
+            total += self._bend * (met.across + met.c * lean(met))
         return known(total, "The kernel")
 
     def slopes(self, met: Meeting) -> Slopes:
@@ -112,14 +114,13 @@ class Kernel:
         self._refuse_zero(self.s, met.p)
         t = self.t if not met.q.is_zero() else self.t._replace(kink=0)
         if self.plain:
-            onto_a, onto_b = arb(0), self._linear()
+            onto_a, onto_b = arb(0), self._linear
         else:
             jet = _smooth(self.s, t, *Jet.variables(met.p, met.q, met.c))
             onto_a, onto_b = 2 * jet.slope[0], jet.slope[2]
         if self.bent:
-            bend = self._bend()
-            onto_a += bend * met.across / met.p
-            onto_b += bend * lean(met)
+            onto_a += self._bend * met.across / met.p
+            onto_b += self._bend * lean(met)
         return Slopes(known(onto_a, "The gradient"), known(onto_b, "The gradient"))
 
     def both_slopes(self, met: Meeting) -> tuple[Slopes, Slopes]:
@@ -138,7 +139,7 @@ class Kernel:
         size, left, right = len(a), arb_mat([[x] for x in a]), arb_mat([[x] for x in b])
         aa, ab, ba, bb = (x * y.transpose() for x in (left, right) for y in (left, right))
         if self.plain:
-            same, mixed = arb_mat(size, size), _scaled(size, self._linear())
+            same, mixed = arb_mat(size, size), _scaled(size, self._linear)
         else:
             jet = _smooth(self.s, self.t, *Jet.variables(met.p, met.q, met.c))
             same = _scaled(size, 2 * jet.slope[0])
@@ -146,23 +147,18 @@ class Kernel:
             mixed = _scaled(size, jet.slope[2]) + ab * (4 * jet.bend(0, 1))
             mixed += aa * (2 * jet.bend(0, 2)) + bb * (2 * jet.bend(1, 2)) + ba * jet.bend(2, 2)
         if self.bent:
-            bend = self._bend()
-            same += _same_arc(met, aa, ab, ba, bb) * bend
-            mixed += _mixed_arc(met, aa, ab, ba, bb) * bend
+            same += _same_arc(met, aa, ab, ba, bb) * self._bend
+            mixed += _mixed_arc(met, aa, ab, ba, bb) * self._bend
         return known_all(same, "The Hessian"), known_all(mixed, "The Hessian")
 
     def alone(self, p: arb) -> Jet:
         """`E[s(a.x) t(a.x)]` as a function of p alone: the first of its derivatives is the one in p."""
+        square = Jet.variables(p, arb(0), arb(0))[0]
+        if self.plain:  # smooth, at a row that is zero too
+            return square.times(ball(self.s.slope * self.t.slope + self.s.kink * self.t.kink))
         self._refuse_zero(self.s, p)
         self._refuse_zero(self.t, p)
-        square = Jet.variables(p, arb(0), arb(0))[0]
         return _smooth(self.s, self.t, square, square, square) + square.times(ball(self.s.kink * self.t.kink))
-
-    def _linear(self) -> arb:
-        return ball(self.s.slope * self.t.slope)
-
-    def _bend(self) -> arb:
-        return 2 * ball(self.s.kink * self.t.kink) / arb.pi()
 
     def _refuse_zero(self, form: Form, square: arb) -> None:
         if form.kink and not square > 0:

@@ -1,0 +1,127 @@
+"""A problem of the package as exact numbers: activations as forms, weights as fractions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tutelage._checks import instance, whole
+from tutelage._errors import BadInput
+from tutelage.problem.assorted import LayerUnits
+from tutelage.problem.initial import AbstractEntries, AbstractRows
+from tutelage.problem.networks import Weights
+from tutelage.problem.problem import Problem, one_kind, plain_networks
+from tutelage.rigour.balls import Rows, exact_rows
+from tutelage.rigour.forms import Form, form_of
+
+
+class Layers(NamedTuple):
+    """Exact weights: a row for each unit, and its outgoing weights."""
+
+    first: Rows
+    second: Rows
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A student and a teacher in exact numbers; `dim` inputs, of which rows name the first."""
+
+    student: Layers
+    teacher: Layers
+    student_form: Form
+    teacher_form: Form
+    trains: tuple[str, ...]
+    dim: int
+
+    @property
+    def columns(self) -> int:
+        """How many coordinates rows have."""
+        return len(self.student.first[0])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Students, teachers, outputs."""
+        return len(self.student.first), len(self.teacher.first), len(self.student.second[0])
+
+
+def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = None, *, seed: int = 0) -> Networks:
+    """The networks of a problem in exact numbers.
+
+    - `start`, `teacher`: weights in place of the problem's own: a matrix of incoming weights, `tt.Weights`, or a
+      dictionary with "first" and "second". Entries may be fractions, decimals as text, or doubles.
+    - `seed`: of the problem's own start, whose doubles are taken as they are.
+
+    ```python
+    >>> import tutelage as tt
+    >>> from tutelage.rigour.networks import networks_of
+    >>> relu = tt.TwoLayer("relu", first=[[1.0, 0.0]])
+    >>> networks_of(tt.Problem(tt.Gaussian(3), relu, relu), "example", start=[["1/3", "0.1"]]).student.first
+    ((Fraction(1, 3), Fraction(1, 10)),)
+
+    ```
+    """
+    student_net, teacher_net = plain_networks(instance(f"{whose}: problem", problem, Problem, "a tt.Problem"), whose)
+    target = _layers(f"{whose}: teacher", teacher, (teacher_net.first, teacher_net.second))
+    if start is None:
+        drawn = problem.drawn(whole("seed", seed))
+        given = (drawn.student.first, drawn.student.second)
+        if teacher is None:
+            target = _layers(f"{whose}: teacher", None, (drawn.teacher.first, drawn.teacher.second))
+    else:
+        given = (student_net.first, student_net.second)
+    own = _layers(f"{whose}: start", start, given)
+    for name, layers, net in (("start", own, student_net), ("teacher", target, teacher_net)):
+        came, expected = (len(layers.first), len(layers.second), len(layers.second[0])), (net.width,) * 2
+        if came != (*expected, net.outputs):
+            raise BadInput(f"{whose}: the {name} has {came[0]} rows and outgoing weights {came[1:]}, but the problem "
+                           f"has {net.width} units and {net.outputs} outputs.")  # fmt: skip
+    own, target = _padded(own, target)
+    if len(own.first[0]) > problem.inputs.dim:
+        raise BadInput(f"{whose}: rows have {len(own.first[0])} entries, but inputs have {problem.inputs.dim}.")
+    return Networks(
+        own, target, _form(student_net.activation), _form(teacher_net.activation), student_net.trains,
+        problem.inputs.dim,
+    )  # fmt: skip
+
+
+def _form(units: LayerUnits) -> Form:
+    return form_of(one_kind(units))
+
+
+def _layers(name: str, given: Any, own: tuple[Any, Any]) -> Layers:
+    """Weights that are given, and for what is not given the problem's own."""
+    first, second = own
+    if isinstance(given, Weights):
+        first, second = given.first, given.second
+    elif isinstance(given, Mapping):
+        if wrong := set(given) - {"first", "second"}:
+            raise BadInput(f"{name} has {sorted(map(str, wrong))}, but only first and second are weights.")
+        first, second = given.get("first", first), given.get("second", second)
+    elif given is not None:
+        first = given
+    if isinstance(first, AbstractRows) or isinstance(second, AbstractEntries):
+        raise BadInput(f"{name}: weights of the problem are a law; give first and second, or neither and a seed.")
+    return Layers(exact_rows(f"{name}: first", _listed(first)), exact_rows(f"{name}: second", _columns(second)))
+
+
+def _listed(value: Any) -> Any:
+    """Arrays of any kind as lists."""
+    return np.asarray(value).tolist() if hasattr(value, "shape") else value
+
+
+def _columns(value: Any) -> Any:
+    """A list of outgoing weights is one output."""
+    listed = _listed(value)
+    flat = isinstance(listed, (list, tuple)) and not any(isinstance(row, (list, tuple)) for row in listed)
+    return [[entry] for entry in listed] if flat else listed
+
+
+def _padded(*several: Layers) -> tuple[Layers, ...]:
+    """With rows of one length."""
+    most = max(len(layers.first[0]) for layers in several)
+    none = Fraction(0)
+    return tuple(
+        layers._replace(first=tuple((*row, *[none] * (most - len(row))) for row in layers.first)) for layers in several
+    )
