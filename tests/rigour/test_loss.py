@@ -41,7 +41,9 @@ def both(given):
     state = loss.start()
     weights = tt.Weights(jnp.asarray(numbers(state.first)), jnp.asarray(numbers(state.second)))
     target = tt.Weights(jnp.asarray(numbers(loss.target.first)), jnp.asarray(numbers(loss.target.second)))
-    oracle = tt.PopulationOracle(student=given.student.activation, teacher=given.teacher.activation, target=target)
+    oracle = tt.PopulationOracle(
+        student=given.student.activation, teacher=given.teacher.activation, target=target, form="plain"
+    )
     return loss, state, oracle, weights
 
 

@@ -1,0 +1,6 @@
+"""What can be proved: `tt.prove.descend(problem, ...)`; each gives enclosures, or says in a sentence why it cannot."""
+
+from tutelage.rigour.balls import CannotEnclose as CannotEnclose
+from tutelage.rigour.descent import Descended as Descended
+from tutelage.rigour.descent import Moment as Moment
+from tutelage.rigour.descent import descend as descend
