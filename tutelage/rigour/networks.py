@@ -50,8 +50,9 @@ def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = 
     """The networks of a problem in exact numbers.
 
     - `start`, `teacher`: weights in place of the problem's own: a matrix of incoming weights, `tt.Weights`, or a
-      dictionary with "first" and "second". Entries may be fractions, decimals as text, or doubles.
-    - `seed`: of the problem's own start, whose doubles are taken as they are.
+      dictionary with "first" and "second". Entries may be fractions, decimals as text, or doubles. A `start` may be a
+      run as well: its last weights and its teacher.
+    - `seed`: of a run, or of the problem's own start where that is a law; the doubles are taken as they are.
 
     ```python
     >>> import tutelage as tt
@@ -63,14 +64,13 @@ def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = 
     ```
     """
     student_net, teacher_net = plain_networks(instance(f"{whose}: problem", problem, Problem, "a tt.Problem"), whose)
+    seed, given = whole(f"{whose}: seed", seed), (student_net.first, student_net.second)
+    if hasattr(start, "final"):  # a run, which has frame coordinates of its own
+        start, teacher = _of_run(start, seed, whose), _two(start.teacher) if teacher is None else teacher
+    elif start is None and any(isinstance(part, (AbstractRows, AbstractEntries)) for part in given):
+        drawn = problem.drawn(seed)
+        start, teacher = _two(drawn.student), _two(drawn.teacher) if teacher is None else teacher
     target = _layers(f"{whose}: teacher", teacher, (teacher_net.first, teacher_net.second))
-    if start is None:
-        drawn = problem.drawn(whole("seed", seed))
-        given = (drawn.student.first, drawn.student.second)
-        if teacher is None:
-            target = _layers(f"{whose}: teacher", None, (drawn.teacher.first, drawn.teacher.second))
-    else:
-        given = (student_net.first, student_net.second)
     own = _layers(f"{whose}: start", start, given)
     for name, layers, net in (("start", own, student_net), ("teacher", target, teacher_net)):
         came, expected = (len(layers.first), len(layers.second), len(layers.second[0])), (net.width,) * 2
@@ -88,6 +88,17 @@ def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = 
 
 def _form(units: LayerUnits) -> Form:
     return form_of(one_kind(units))
+
+
+def _two(weights: Weights) -> dict[str, Any]:
+    return {"first": weights.first, "second": weights.second}
+
+
+def _of_run(run: Any, seed: int, whose: str) -> dict[str, Any]:
+    """The last weights of a seed, by its place among those of the run."""
+    if not seed < len(run.final.first):
+        raise BadInput(f"{whose}: the run has {len(run.final.first)} seeds, but seed is {seed}; it counts from 0.")
+    return {"first": run.final.first[seed], "second": run.final.second[seed]}
 
 
 def _layers(name: str, given: Any, own: tuple[Any, Any]) -> Layers:

@@ -4,3 +4,5 @@ from tutelage.rigour.balls import CannotEnclose as CannotEnclose
 from tutelage.rigour.descent import Descended as Descended
 from tutelage.rigour.descent import Moment as Moment
 from tutelage.rigour.descent import descend as descend
+from tutelage.rigour.points import StationaryPoint as StationaryPoint
+from tutelage.rigour.points import stationary as stationary
