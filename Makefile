@@ -9,6 +9,7 @@
 # make laws       laws of SGD against loops in NumPy, and planted faults that must be seen
 # make mutants    small faults in the code, one by one, and which tests see them
 # make bench      speed beside other tools: benchmarks/results, docs/speed.md, the README's table
+# make record PAPER=soft_moe  every claim and figure of a paper at full size, for the pages of the docs
 # make lint | docs | pages | clean
 
 PYTHON ?= python3
@@ -25,7 +26,7 @@ RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
 INSTALL := $(BIN)/python -m pip install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable
 
-.PHONY: install develop reproduce test check quick test-lowest wheel-test lint docs pages bench soak laws mutants fuzz clean
+.PHONY: install develop reproduce test check quick test-lowest wheel-test lint docs pages bench record soak laws mutants fuzz clean
 install: $(RUN)
 develop: $(DEV)
 
@@ -89,6 +90,7 @@ docs: $(DEV)
 pages: $(DEV)
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_papers.py
+	$(BIN)/python docs/make_evidence.py
 	$(BIN)/python docs/make_api.py
 	$(BIN)/python docs/make_reliability.py
 	$(BIN)/python docs/make_corrections.py
@@ -98,6 +100,9 @@ bench: $(DEV)
 	$(INSTALL) ".[bench]"
 	$(BIN)/tutelage bench
 	$(BIN)/python docs/make_speed.py
+
+record: $(DEV)
+	$(BIN)/python benchmarks/record.py $(PAPER)
 
 soak: $(DEV)
 	$(BIN)/python benchmarks/soak.py --kills 200

@@ -38,7 +38,7 @@ def page(paper: Study) -> str:
     measures = [(code(m.name), m.kind, cell(m.long_name), "has a law" if m.law else "") for m in paper.measures]
     diagrams = [(code(d.id), cell(d.title)) for d in paper.diagrams]
     claims = [
-        (cell(c.id), cell(c.where), cell(c.statement) + (" *(new here)*" if c.ours else ""), cell(c.expected.value))
+        (cell(c.id), cell(c.where), cell(c.statement), c.kind.value, "yes" if c.must_hold else "", c.expected.value)
         for c in paper.claims
     ]
     presets = [
@@ -87,10 +87,11 @@ compilation.
 
 ## Claims
 
-`tutelage check {paper.name} --only ID` checks one. *Expected* is the verdict known from earlier
+`tutelage check {paper.name} --only ID` checks one. [What the kinds mean](../concepts.md#claims-and-certificates). *Must
+hold*: identities, and statements proved with explicit constants. *Expected* is the verdict known from earlier
 measurements; it never changes the one that is measured.
 
-{table(("id", "where", "statement", "expected"), claims)}
+{table(("id", "where", "statement", "kind", "must hold", "expected"), claims)}
 """
 
 

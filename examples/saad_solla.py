@@ -233,7 +233,7 @@ def noise(units: int) -> float:
     settings={"asymmetry": 0.0, "outside": 0.0, "until": 150.0},
     seeds=1,
     full={"over": {"units": [2, 3], "rate": [0.0025, 0.005, 0.01, 0.02]}},
-    ours=True,
+    kind="ours",
 )
 def lifts(sweep) -> tt.Finding:
     counts = [int(units) for units in sweep.units]

@@ -25,7 +25,10 @@ def pages_of(script: str) -> dict[Path, str]:
     return module.pages()
 
 
-@pytest.mark.parametrize("script", ["make_cli", "make_papers", "make_api", "make_reliability", "make_corrections"])
+SCRIPTS = ["make_cli", "make_papers", "make_evidence", "make_api", "make_reliability", "make_corrections"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_made_pages_are_up_to_date(script):
     for path, text in pages_of(script).items():
         assert path.is_file() and path.read_text(encoding="utf-8") == text, f"{path.name} is old; run `make pages`"
@@ -60,6 +63,49 @@ def test_corrections_are_what_was_recorded(paper, row):
     assert not known[row["claim"]].ours, "what we had predicted ourselves is no statement of the paper"
     for held in row.get("holds", ()):
         assert held in known and verdicts[held] == "holds"
+
+
+def statements() -> list[tuple[str, dict]]:
+    files = sorted((DOCS / "statements").glob("*.toml"))
+    rows = {file.stem: tomllib.loads(file.read_text(encoding="utf-8"))["statement"] for file in files}
+    return [(paper, row) for paper, several in rows.items() for row in several]
+
+
+@pytest.mark.parametrize(
+    ("paper", "row"), statements(), ids=lambda each: each if isinstance(each, str) else each["where"]
+)
+def test_every_statement_has_its_claims_or_a_reason(paper, row):
+    from tutelage import papers
+
+    known = {claim.id for claim in papers.get(paper).claims}
+    assert row["where"] and row["says"].endswith(".")
+    assert set(row) == {"where", "says", "claims"} and row["claims"] or set(row) == {"where", "says", "none"}
+    assert set(row.get("claims", ())) <= known and row.get("none", ".").endswith(".")
+
+
+@pytest.mark.parametrize("paper", sorted({paper for paper, _ in statements()}))
+def test_every_claim_of_a_paper_is_in_its_table_of_statements(paper):
+    from tutelage import papers
+    from tutelage.trajectory.findings import Kind
+
+    named = {id for name, row in statements() if name == paper for id in row.get("claims", ())}
+    missing = [claim.id for claim in papers.get(paper).claims if claim.kind is not Kind.OURS and claim.id not in named]
+    assert not missing
+
+
+@pytest.mark.parametrize("paper", sorted({paper for paper, _ in statements()}))
+def test_the_record_is_of_these_claims_and_of_one_version(paper):
+    """Every claim and every figure was recorded, at one commit, and every claim of a theorem with its hypotheses."""
+    from tutelage import papers
+
+    recorded = json.loads((ROOT / f"benchmarks/results/{paper}_full.json").read_text(encoding="utf-8"))
+    study, found = papers.get(paper), {row["id"]: row for row in recorded["papers"][paper]}
+    assert re.fullmatch(r"[0-9a-f]{10}", recorded["commit"]) and "note" not in recorded
+    assert set(found) == {claim.id for claim in study.claims}
+    assert set(recorded["captions"]) == {figure.id for figure in study.figures}
+    for claim in study.claims:
+        if re.match("Theorem|Corollary", claim.where):
+            assert bool(found[claim.id]["hypotheses"]) != bool(claim.unconditional), claim.id
 
 
 def blocks(page: Path) -> list[str]:

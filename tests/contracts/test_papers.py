@@ -7,7 +7,7 @@ import pytest
 from tables import PAPERS, pieces_of, strings
 
 import tutelage as tt
-from tutelage.analysis.claims import Verdict
+from tutelage.analysis.claims import Kind, Verdict
 from tutelage.trajectory.measures import foreseen
 
 pytestmark = pytest.mark.usefixtures("quickly_compiled")
@@ -82,8 +82,19 @@ def test_claims_say_what_and_where(name):
     for claim in claims:
         assert claim.where and claim.setting and callable(claim.check), claim.id
         assert claim.statement.endswith("."), claim.id
-        assert claim.ours or not claim.where.startswith("new"), claim.id
+        assert claim.kind is Kind.OURS or not claim.where.startswith("new"), claim.id
         assert claim.expected is Verdict.HOLDS or (claim.explanation and not claim.must_hold), claim.id
+
+
+@EVERY
+def test_claims_say_whose_statement_they_are(name):
+    """A reading says what was chosen; a slip names the claim of the corrected statement; neither is an alarm."""
+    claims = {claim.id: claim for claim in tt.papers.get(name).claims}
+    for claim in claims.values():
+        assert bool(claim.reading) == (claim.kind is Kind.READING), claim.id
+        assert bool(claim.mended) == (claim.kind is Kind.SLIP), claim.id
+        assert not claim.mended or claims[claim.mended].kind is not Kind.SLIP, claim.id
+        assert not claim.must_hold or claim.kind in (Kind.PAPER, Kind.OURS), claim.id
 
 
 def planted(name) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import tutelage as tt
-from tutelage.analysis.claims import Claim, Finding, Verdict, at_most, probability_is
+from tutelage.analysis.claims import Claim, Finding, Kind, Verdict, at_most, probability_is
 from tutelage.analysis.panels import Panel, Sheet, line
 from tutelage.present import costs
 from tutelage.store import fetching
@@ -84,9 +84,24 @@ def refused(evidence):
     return Finding(Verdict.FAILS, 4041.0, 55.0, "<=", detail="The paper's time is far too long.")
 
 
+def small(evidence):
+    return at_most(evidence.loss, 1.0, seeds=evidence.seeds)
+
+
+def half(evidence):
+    return probability_is(50, 100, 0.5, within=0.2)
+
+
 CLAIMS = (
-    Claim("T01", "Lemma 1", "loss <= 1 & falls", "k = 2", lambda e: at_most(e.loss, 1.0, seeds=e.seeds)),
-    Claim("T02", "Lemma 2", "success with `p = 1/2`", "small start", lambda e: probability_is(50, 100, 0.5), ours=True),
+    Claim("T01", "Lemma 1", "loss <= 1 & falls", "k = 2", small, must_hold=True),
+    Claim(
+        "T02",
+        "Lemma 2",
+        "success with `p = 1/2`",
+        "small start",
+        half,
+        kind=Kind.OURS,
+    ),
     Claim("T03", "Lemma 6", "soon", "", refused, must_hold=False, expected=Verdict.FAILS, explanation="Vacuous."),
     Claim("T04", "Thm 2", "large n", "", lambda e: Finding(Verdict.NOT_APPLICABLE, detail="n is too small.")),
     Claim("T05", "Thm 3", "late", "", lambda e: Finding(Verdict.NOT_REACHED)),

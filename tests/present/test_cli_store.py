@@ -17,7 +17,7 @@ from tutelage._files import SEALED, read_record, sealed
 from tutelage._identity import digest
 from tutelage._plain import duration, number
 from tutelage.analysis.certificates import Certificate, Check
-from tutelage.analysis.claims import Claim, Finding, Interval, Table, Verdict, at_most
+from tutelage.analysis.claims import Claim, Finding, Interval, Kind, Table, Verdict, at_most
 from tutelage.present import export as exporting
 from tutelage.present.cli import app
 from tutelage.present.export import table
@@ -126,7 +126,7 @@ def test_check_keeps_the_claims(cli, store, registered, paper):
 
 def test_a_checked_table_is_read_back():
     finding = Finding(Verdict.HOLDS, 0.5, 1.0, "=", 10, 5, Interval(0.2, 0.8), "why")
-    claim = Claim("A", "Thm 1", "x", "y", lambda e: finding, ours=True, must_hold=False, expected=Verdict.FAILS)
+    claim = Claim("A", "Thm 1", "x", "y", lambda e: finding, kind=Kind.OURS, expected=Verdict.FAILS)
     records = [{"seconds": 0.5, **_record(claim, finding)}]
     back = Table.read(json.loads(json.dumps(records)))
     assert back.records() == records and back["A"].finding == finding

@@ -1,18 +1,25 @@
-"""A paper's claim as an object: where it stands, what would make it false, and what was measured."""
+"""A paper's claim as an object: where it stands, what would make it false, and what was measured.
 
-from collections.abc import Sequence
+A statement about a law that was sampled (a probability, a mean, a fitted exponent) is judged by an interval: it *holds*
+if all of the interval agrees with it, *fails* if none of it does, and is *undecided* in between.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
-from tutelage._errors import unknown
+from tutelage._errors import BadInput, unknown
 from tutelage.trajectory.findings import Checked as Checked
 from tutelage.trajectory.findings import Claim as Claim
 from tutelage.trajectory.findings import Finding as Finding
+from tutelage.trajectory.findings import Hypothesis as Hypothesis
 from tutelage.trajectory.findings import Interval as Interval
+from tutelage.trajectory.findings import Kind as Kind
 from tutelage.trajectory.findings import Table as Table
 from tutelage.trajectory.findings import Verdict as Verdict
 
@@ -72,22 +79,137 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(float(drawn.mean()) - half, float(drawn.mean()) + half, level)
 
 
-def probability_is(successes: int, trials: int, law: float, *, level: float = 0.999, detail: str = "") -> Finding:
-    """The claim that a success probability equals `law`: it must lie in the exact binomial interval."""
+def every(successes: int, trials: int, *, detail: str = "") -> Finding:
+    """The claim that something happens in every case that was looked at; one that is not so makes it fail."""
+    share = successes / trials if trials else math.nan
+    return Finding(holds_if(successes == trials), share, 1.0, "=", trials, successes, detail=detail)
+
+
+def probability_is(
+    successes: int, trials: int, law: float, *, within: float = 0.1, level: float = 0.999, detail: str = ""
+) -> Finding:
+    """The claim that a success probability equals `law`: it must lie in the exact binomial interval, and this in
+    `law` plus or minus `within`; else nothing is decided."""
     interval = binomial_interval(successes, trials, level)
-    return Finding(holds_if(law in interval), successes / trials, law, "=", trials, successes, interval, detail)
+    verdict, needed = _equals(interval, law, within), None
+    if verdict is Verdict.UNDECIDED:
+        needed = _deciding(law, trials, level, lambda found: _equals(found, law, within))
+    return Finding(verdict, successes / trials, law, "=", trials, successes, interval, detail, needed)
 
 
 def probability_at_least(successes: int, trials: int, law: float, *, level: float = 0.999, detail: str = "") -> Finding:
-    """The claim that a success probability is at least `law`: it fails when the whole interval lies below."""
+    """The claim that a success probability is at least `law`, by the exact binomial interval.
+
+    ```python
+    >>> from tutelage.analysis.claims import probability_at_least
+    >>> probability_at_least(10, 10, 6 / 7).outcome
+    'undecided (50 seeds would decide)'
+
+    ```
+    """
+    return _probability(successes, trials, law, ">=", level, detail)
+
+
+def probability_at_most(successes: int, trials: int, law: float, *, level: float = 0.999, detail: str = "") -> Finding:
+    """The claim that a success probability is at most `law`, by the exact binomial interval."""
+    return _probability(successes, trials, law, "<=", level, detail)
+
+
+def _probability(successes: int, trials: int, law: float, relation: str, level: float, detail: str) -> Finding:
+    if not (0 < law < 1):
+        raise BadInput(
+            f"The bound of a probability is {law!r}, and no sample can decide about 0 or 1; "
+            "use every(successes, trials) for what always happens."
+        )
     interval = binomial_interval(successes, trials, level)
-    return Finding(holds_if(interval.high >= law), successes / trials, law, ">=", trials, successes, interval, detail)
+    verdict, needed = _beside(interval, law, relation), None
+    if verdict is Verdict.UNDECIDED:
+        needed = _deciding(successes / trials, trials, level, lambda found: _beside(found, law, relation))
+    return Finding(verdict, successes / trials, law, relation, trials, successes, interval, detail, needed)
 
 
-def exponent_is(fit: "Fit", value: float, *, parameter: str = "b", detail: str = "") -> Finding:
-    """The claim that a fitted parameter, the exponent of a power law if not named, is `value`: its interval has it.
+def mean_at_least(values: ArrayLike, bound: float, *, level: float = 0.99, detail: str = "") -> Finding:
+    """The claim that the mean of the law of these numbers, one per seed, is at least `bound`, by Student's interval."""
+    return _mean(np.asarray(values, float), bound, ">=", level, detail)
 
-    An interval that is not known, or half-open for want of points, supports no verdict but *not reached*.
+
+def mean_at_most(values: ArrayLike, bound: float, *, level: float = 0.99, detail: str = "") -> Finding:
+    """The claim that the mean of the law of these numbers, one per seed, is at most `bound`, by Student's interval."""
+    return _mean(np.asarray(values, float), bound, "<=", level, detail)
+
+
+def _mean(values: NDArray[np.float64], bound: float, relation: str, level: float, detail: str) -> Finding:
+    mean, interval = float(values.mean()), mean_interval(values, level)
+    found = _interval(mean, interval, bound, relation, values.size, detail)
+    apart, half = abs(mean - bound), interval.high - mean
+    if found.verdict is not Verdict.UNDECIDED or not (np.isfinite(half) and apart > 0):
+        return found
+    return replace(found, needed=math.ceil(values.size * (half / apart) ** 2))  # as many more as shrink it enough
+
+
+def interval_at_least(value: float, interval: Interval, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
+    """The claim that a number known up to an interval is at least `bound`."""
+    return _interval(value, interval, bound, ">=", seeds, detail)
+
+
+def interval_at_most(value: float, interval: Interval, bound: float, *, seeds: int = 0, detail: str = "") -> Finding:
+    """The claim that a number known up to an interval is at most `bound`."""
+    return _interval(value, interval, bound, "<=", seeds, detail)
+
+
+def interval_is(
+    value: float, interval: Interval, law: float, *, within: float, seeds: int = 0, detail: str = ""
+) -> Finding:
+    """The claim that a number known up to an interval is `law`: the interval has it, and lies `within` of it."""
+    verdict = _equals(interval, law, within) if not np.isnan(value) else Verdict.FAILS
+    return Finding(verdict, value, law, "=", seeds, interval=interval, detail=detail)
+
+
+def _interval(value: float, interval: Interval, bound: float, relation: str, seeds: int, detail: str) -> Finding:
+    verdict = _beside(interval, bound, relation) if not np.isnan(value) else Verdict.FAILS
+    return Finding(verdict, value, bound, relation, seeds, interval=interval, detail=detail)
+
+
+def _beside(interval: Interval, bound: float, relation: str) -> Verdict:
+    """Whether all of an interval, none of it, or a part is on the right side."""
+    right, wrong = interval.low >= bound, interval.high < bound
+    if relation == "<=":
+        right, wrong = interval.high <= bound, interval.low > bound
+    return Verdict.HOLDS if right else Verdict.FAILS if wrong else Verdict.UNDECIDED
+
+
+def _equals(interval: Interval, law: float, within: float) -> Verdict:
+    if law not in interval:
+        return Verdict.FAILS
+    close = law - within <= interval.low and interval.high <= law + within
+    return Verdict.HOLDS if close else Verdict.UNDECIDED
+
+
+MOST = 10**7  # trials; a rate that these do not tell from the bound is the bound
+
+
+def _deciding(rate: float, trials: int, level: float, judge: Callable[[Interval], Verdict]) -> int | None:
+    """The least number of trials at which the same rate would be judged, if there is one."""
+
+    def decided(count: int) -> bool:
+        return judge(binomial_interval(round(rate * count), count, level)) is not Verdict.UNDECIDED
+
+    low, high = trials, 2 * trials
+    while not decided(high):
+        low, high = high, 2 * high
+        if high > MOST:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high
+
+
+def exponent_is(fit: "Fit", value: float, *, parameter: str = "b", within: float = 0.25, detail: str = "") -> Finding:
+    """The claim that a fitted parameter, the exponent of a power law if not named, is `value`.
+
+    Its interval has the value, and lies `within` of it; a wider one decides nothing. An interval that is not known, or
+    half-open for want of points, supports no verdict but *not reached*.
 
     ```python
     >>> import numpy as np, tutelage as tt
@@ -103,12 +225,14 @@ def exponent_is(fit: "Fit", value: float, *, parameter: str = "b", detail: str =
         raise unknown(f"parameter of the law {fit.law.name}", parameter, fit.estimates)
     estimate, interval = fit.estimates[parameter], fit.intervals[parameter]
     known = bool(np.isfinite([interval.low, interval.high]).all())
-    verdict = holds_if(value in interval) if known else Verdict.NOT_REACHED
+    verdict = _equals(interval, value, within) if known else Verdict.NOT_REACHED
     return Finding(verdict, estimate, value, "=", fit.seeds, interval=interval, detail=detail or fit.sentence)
 
 
 def all_of(findings: Sequence[Finding], detail: str = "") -> Finding:
-    """The first that fails, otherwise the first; the details of all, and their trials together.
+    """The worst of several: the first that fails, else the first that does not hold, otherwise the first.
+
+    It has the details and hypotheses of all, and their trials together.
 
     ```python
     >>> from tutelage.analysis.claims import all_of, at_most
@@ -117,16 +241,24 @@ def all_of(findings: Sequence[Finding], detail: str = "") -> Finding:
 
     ```
     """
-    chosen = next((found for found in findings if found.verdict is not Verdict.HOLDS), findings[0])
+    bad = [found for found in findings if found.verdict is not Verdict.HOLDS]
+    chosen = next((found for found in bad if found.verdict is Verdict.FAILS), (bad or list(findings))[0])
     text = " ".join(part for part in (*(found.detail for found in findings), detail) if part)
-    return replace(chosen, detail=text, seeds=max(found.seeds for found in findings))
+    met = tuple(dict.fromkeys(each for found in findings for each in found.hypotheses))
+    return replace(chosen, detail=text, seeds=max(found.seeds for found in findings), hypotheses=met)
 
 
-def unless(condition: bool, finding: Finding, verdict: Verdict, detail: str) -> Finding:
-    """`finding` when `condition` holds; otherwise its numbers with another verdict and reason.
+def given(finding: Finding, *hypotheses: Hypothesis) -> Finding:
+    """A finding with the hypotheses of its statement; where one is not met, it is *not applicable*, whatever came out.
 
-    A finding that fails keeps failing: an unmet hypothesis is no excuse for a wrong conclusion that was measured.
+    ```python
+    >>> from tutelage.analysis.claims import Hypothesis, at_most, given
+    >>> small = Hypothesis("sigma <= sigma_0", met=False, measured=1e-2, bound=1e-6)
+    >>> given(at_most(3.0, 2.0), small).verdict.value
+    'not applicable'
+
+    ```
     """
-    if condition or finding.verdict is Verdict.FAILS:
-        return finding
-    return replace(finding, verdict=verdict, detail=f"{detail} {finding.detail}".strip())
+    met = all(each.met for each in hypotheses)
+    verdict = finding.verdict if met else Verdict.NOT_APPLICABLE
+    return replace(finding, verdict=verdict, hypotheses=(*finding.hypotheses, *hypotheses))

@@ -17,7 +17,7 @@ from tutelage.analysis.claims import Checked
 from tutelage.present.reproduction import DrawnFigure, PaperResult
 from tutelage.present.settings_table import parameters
 from tutelage.present.versions import machine, versions
-from tutelage.trajectory.findings import tally
+from tutelage.trajectory.findings import Kind, tally
 
 
 def write(results: Sequence[PaperResult], path: str | Path, *, seconds: float | None = None) -> Path:
@@ -108,8 +108,9 @@ def _contents(results: Sequence[PaperResult]) -> str:
 
 def _footer() -> str:
     rows = [_row(text(name), text(version)) for name, version in versions().items()]
-    note = "Verdicts: a claim <em>holds</em> or <em>fails</em> by measurement; it is <em>not applicable</em> when an "
-    note += "assumption of it is not met, and <em>not reached</em> when the run ended before it could be judged."
+    note = "Verdicts: a claim <em>holds</em> or <em>fails</em> by measurement; it is <em>undecided</em> when the "
+    note += "interval of what was sampled has the bound in it, <em>not applicable</em> when a hypothesis of it is not "
+    note += "met, and <em>not reached</em> when the run ended before it could be judged."
     return f"<footer>{_details('Versions', _table(('package', 'version'), rows))}<p>{note}</p></footer>"
 
 
@@ -156,20 +157,20 @@ def _claims(result: PaperResult) -> str:
         f'<span class="badge {verdict.replace(" ", "-")}">{text(tally(verdict, count))}</span>'
         for verdict, count in result.counts().items()
     )
-    ours = sum(row.claim.ours for row in result.table.rows)
-    note = f"{some(len(result.table), 'claim')}, {ours} of them new here. A claim of the paper that fails is shown as "
-    note += "measured; it is an alarm, and red, only where it must hold."
+    note = f"{result.table.sentence} A claim that fails is shown as measured; it is an alarm, and red, only where it "
+    note += "is an identity, or proved with explicit constants."
     rows = [_claim(row) for row in result.table.rows]
     return f'<h3>Claims</h3><p class="counts">{counts}</p><p class="quiet">{note}</p>{_table(head, rows)}'
 
 
 def _claim(row: Checked) -> str:
     claim, finding = row.claim, row.finding
-    new = ' <span class="badge new">new here</span>' if claim.ours else ""
+    kind = "" if claim.kind is Kind.PAPER else f' <span class="badge new">{text(claim.kind.value)}</span>'
     cells = [
         f'<td class="id">{text(claim.id)}<span class="quiet">{text(claim.where)}</span></td>',
-        f'<td class="what">{text(claim.statement)}{new}{_quiet(claim.setting, tone="quiet setting")}'
-        f"{_quiet(finding.detail, claim.explanation)}</td>",
+        f'<td class="what">{text(claim.statement)}{kind}{_quiet(claim.setting, tone="quiet setting")}'
+        f"{_quiet(finding.detail, *(each.sentence for each in finding.hypotheses), claim.explanation)}"
+        f"{_quiet(claim.reading and f'Our reading: {claim.reading}')}</td>",
         f"<td>{_badge(row)}</td>",
         f'<td class="number">{number(finding.measured)}</td>',
         f"<td>{text(_sign(finding.relation)) if finding.bound is not None else ''}</td>",
@@ -187,7 +188,7 @@ def _quiet(*sentences: str, tone: str = "quiet") -> str:
 def _badge(row: Checked) -> str:
     verdict = row.finding.verdict
     tone = "broken" if row.broken else verdict.value.replace(" ", "-")
-    label = "fails, must hold" if row.broken else verdict.value
+    label = "fails, must hold" if row.broken else row.finding.outcome
     other = f"expected: {row.claim.expected.value}" if verdict is not row.claim.expected else ""
     return f'<span class="badge {tone}">{text(label)}</span>{_quiet(other)}'
 

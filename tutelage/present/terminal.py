@@ -14,7 +14,7 @@ from tutelage.papers.cards import Card
 from tutelage.present.reproduction import Crash
 from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
-from tutelage.trajectory.findings import Checked, Table, Verdict
+from tutelage.trajectory.findings import Checked, Kind, Table, Verdict
 
 if TYPE_CHECKING:
     from tutelage.study.study import Study
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     Verdict.HOLDS: "green",
     Verdict.FAILS: "yellow",
+    Verdict.UNDECIDED: "magenta",
     Verdict.NOT_APPLICABLE: "bright_black",
     Verdict.NOT_REACHED: "blue",
 }
@@ -101,8 +102,8 @@ def _claim(row: Checked) -> tuple[str, ...]:
     seeds = f"{finding.successes}/{finding.seeds}" if finding.successes is not None else str(finding.seeds or "–")
     if finding.interval is not None:
         seeds += escape(f" [{finding.interval.low:.2f}, {finding.interval.high:.2f}]")
-    mine = " [dim](new here)[/]" if row.claim.ours else ""
-    verdict = f"[{colour}]{finding.verdict.value}[/]"
+    mine = "" if row.claim.kind is Kind.PAPER else f" [dim]({row.claim.kind.value})[/]"
+    verdict = f"[{colour}]{finding.outcome}[/]"
     return (
         f"[bold]{row.claim.id}[/]",
         verdict,

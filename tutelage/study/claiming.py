@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tutelage._checks import function, instance, mapping, text
+from tutelage._checks import function, instance, mapping, one_of, text
 from tutelage._errors import BadInput, unknown
-from tutelage.analysis.claims import Claim, Finding, Verdict
+from tutelage.analysis.claims import Claim, Finding, Hypothesis, Kind, Verdict
 from tutelage.study.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -30,10 +30,12 @@ def claim(
     seeds: int | None = None,
     full: Mapping[str, Any] | None = None,
     hypotheses: Mapping[str, Condition] | None = None,
-    ours: bool = False,
+    kind: Kind | str = Kind.PAPER,
     must_hold: bool = True,
     expected: Verdict = Verdict.HOLDS,
     explanation: str = "",
+    reading: str = "",
+    mended: str = "",
 ) -> Callable[[Callable[[Any], Finding]], Claim]:
     """Make a claim of a function that takes a run and returns a `Finding`, such as `tt.at_most(...)`.
 
@@ -44,7 +46,10 @@ def claim(
     - `full`: which of these, `over` among them, are others at full size: `full={"over": {"dim": [10**3, 10**4]}}`.
     - `hypotheses`: conditions by their words: functions of the run (or sweep) that return true or false, or a finding
       with the measured value. If one is not met the verdict is *not applicable*, whatever the function would say.
-    - `ours`, `must_hold`, `expected`, `explanation`: as in `Claim`; one that must hold and fails makes the exit code 1.
+    - `kind`: "paper", a statement of the paper as it stands; "reading", one for which you had to choose a constant, a
+      size or an order of limits (`reading` says which, and how the verdict depends on it); "printed slip", a misprint
+      (`mended` is the id of the claim about the corrected statement); "ours", a statement of your own.
+    - `must_hold`, `expected`, `explanation`: as in `Claim`; one that must hold and fails makes the exit code 1.
 
     ```python
     >>> import tutelage as tt
@@ -75,9 +80,10 @@ def claim(
         if over is not None:
             asked |= {"over": over, "measure": measure}
         check = Judged(name, of, conditions, asked, larger)
+        one_of("kind", str(kind), [each.value for each in Kind])
         return Claim(
-            name, where, text("The statement of a claim", statement), setting, check, ours, must_hold, expected,
-            explanation,
+            name, where, text("The statement of a claim", statement), setting, check, Kind(kind), must_hold, expected,
+            explanation, reading, mended,
         )  # fmt: skip
 
     return claimed
@@ -97,19 +103,17 @@ class Judged:
     def __call__(self, evidence: Evidence) -> Finding:
         asked = self.asked | (self.full if evidence.size == "full" else {})
         about = (evidence.sweep if "over" in asked else evidence.run)(**asked)
-        met = {words: _met(words, holds(about)) for words, holds in self.hypotheses.items()}
-        said = " ".join(line for _, line in met.values())
-        if not all(ok for ok, _ in met.values()):
-            return Finding(Verdict.NOT_APPLICABLE, seeds=evidence.seeds, detail=said)
+        hypotheses = tuple(_measured(words, holds(about)) for words, holds in self.hypotheses.items())
+        if not all(each.met for each in hypotheses):
+            said = " ".join(each.sentence for each in hypotheses)
+            return Finding(Verdict.NOT_APPLICABLE, seeds=evidence.seeds, detail=said, hypotheses=hypotheses)
         found = instance(f"What the claim {self.name} returns", self.of(about), Finding, "a finding, tt.at_most(...),")
         seeds = found.seeds or asked.get("seeds") or evidence.seeds
-        return replace(found, seeds=seeds, detail=f"{found.detail} {said}".strip())
+        return replace(found, seeds=seeds, hypotheses=(*found.hypotheses, *hypotheses))
 
 
-def _met(words: str, found: "bool | Finding") -> tuple[bool, str]:
-    """Whether a hypothesis is met, and a line that says so with the measured value."""
+def _measured(words: str, found: "bool | Finding") -> Hypothesis:
+    """A hypothesis with what was found of it, and the measured value if there is one."""
     if not isinstance(found, Finding):
-        return bool(found), f"Hypothesis: {words}: {'met' if found else 'not met'}."
-    ok = found.verdict is Verdict.HOLDS
-    numbers = "" if found.measured is None else f" ({found.measured:.3g} {found.relation} {found.bound:.3g})"
-    return ok, f"Hypothesis: {words}: {'met' if ok else 'not met'}{numbers}."
+        return Hypothesis(words, bool(found))
+    return Hypothesis(words, found.verdict is Verdict.HOLDS, found.measured, found.bound, found.relation)

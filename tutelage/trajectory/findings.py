@@ -127,13 +127,49 @@ class Verdict(enum.StrEnum):
 
     HOLDS = "holds"
     FAILS = "fails"
+    UNDECIDED = "undecided"
     NOT_APPLICABLE = "not applicable"
     NOT_REACHED = "not reached"
 
 
+class Kind(enum.StrEnum):
+    """Whose statement a claim is."""
+
+    PAPER = "paper"
+    """The paper's, with its hypotheses, quantifiers and constants."""
+    READING = "reading"
+    """The paper's, where a constant, an asymptotic size or an order of limits had to be chosen by us."""
+    SLIP = "printed slip"
+    """The paper's words as they are printed, where they are a misprint."""
+    OURS = "ours"
+    """Not in the paper."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A condition of a statement, and whether it was met where the statement was looked at."""
+
+    words: str
+    met: bool
+    measured: float | None = None
+    bound: float | None = None
+    relation: str = "<="
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "met", bool(self.met))
+
+    @property
+    def sentence(self) -> str:
+        numbers = "" if self.measured is None else f" ({number(self.measured)} {self.relation} {number(self.bound)})"
+        return f"Hypothesis: {self.words}: {'met' if self.met else 'not met'}{numbers}."
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What a check saw: `measured` beside `bound`, on how many seeds, and why in a sentence."""
+    """What a check saw: `measured` beside `bound`, on how many seeds, and why in a sentence.
+
+    `needed`: of an undecided one, how many seeds would decide. `hypotheses`: those of the statement, as measured.
+    """
 
     verdict: Verdict
     measured: float | None = None
@@ -143,12 +179,28 @@ class Finding:
     successes: int | None = None
     interval: Interval | None = None
     detail: str = ""
+    needed: int | None = None
+    hypotheses: tuple[Hypothesis, ...] = ()
 
     def __post_init__(self) -> None:
         # A measurement that is not a number supports no verdict but its own failure.
         if self.measured is not None and np.isnan(self.measured) and self.verdict is Verdict.HOLDS:
             object.__setattr__(self, "verdict", Verdict.FAILS)
             object.__setattr__(self, "detail", f"The measured value is not a number. {self.detail}".strip())
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words, with what would decide where nothing is decided."""
+        return self.verdict.value + (f" ({self.needed} seeds would decide)" if self.needed else "")
+
+
+PLURAL = {
+    Kind.PAPER: "The paper's statements",
+    Kind.READING: "Our readings",
+    Kind.SLIP: "Printed slips",
+    Kind.OURS: "Ours",
+}
+"""Several claims of a kind."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +210,10 @@ class Claim:
     - `id`, `where`: its name in the tables, and the place in the paper.
     - `statement`: the predicate in words; `setting`: in what situation it is claimed.
     - `check`: takes the evidence a paper has gathered and returns a `Finding`.
-    - `ours`: it is not in the paper but new here. `must_hold`: the software is wrong if it fails.
+    - `kind`: whose statement it is. `reading`, of one that we had to choose something for: what, and how the verdict
+      depends on it. `mended`, of a printed slip: the id of the claim about the corrected statement.
+    - `must_hold`: an identity, or proved with explicit constants: the software is wrong if it fails.
+    - `unconditional`, of a theorem without hypotheses that could be measured: why there are none.
     - `expected`: the verdict known from earlier measurements, shown beside the new one; it never changes the verdict.
     """
 
@@ -167,10 +222,13 @@ class Claim:
     statement: str
     setting: str
     check: Callable[[Any], Finding]
-    ours: bool = False
-    must_hold: bool = True
+    kind: Kind = Kind.PAPER
+    must_hold: bool = False
     expected: Verdict = Verdict.HOLDS
     explanation: str = ""
+    reading: str = ""
+    mended: str = ""
+    unconditional: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,11 +246,10 @@ class Checked:
 
     def record(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
-        claim = {k: getattr(self.claim, k) for k in ("id", "where", "statement", "setting", "ours", "must_hold")}
-        finding = asdict(self.finding)
-        finding["verdict"] = self.finding.verdict.value
-        extra = {"expected": self.claim.expected.value, "explanation": self.claim.explanation, "seconds": self.seconds}
-        return claim | finding | extra
+        claim = {each.name: getattr(self.claim, each.name) for each in fields(Claim) if each.name != "check"}
+        claim |= {"kind": self.claim.kind.value, "expected": self.claim.expected.value}
+        finding = asdict(self.finding) | {"verdict": self.finding.verdict.value}
+        return claim | finding | {"seconds": self.seconds}
 
     @classmethod
     def read(cls, record: dict[str, Any]) -> "Checked":
@@ -202,10 +259,14 @@ class Checked:
             raise TypeError(f"The claim {record['id']} was read from a file, which holds no check; ask its paper.")
 
         parts = {each.name: record[each.name] for each in fields(Claim) if each.name != "check"}
-        claim = Claim(**parts | {"check": check, "expected": Verdict(record["expected"])})
+        words = {"expected": Verdict(record["expected"]), "kind": Kind(record["kind"])}
+        claim = Claim(**parts | words | {"check": check})
         found = {each.name: record[each.name] for each in fields(Finding)}
         interval = None if found["interval"] is None else Interval(**found["interval"])
-        finding = Finding(**found | {"verdict": Verdict(found["verdict"]), "interval": interval})
+        hypotheses = tuple(Hypothesis(**each) for each in found["hypotheses"])
+        finding = Finding(
+            **found | {"verdict": Verdict(found["verdict"]), "interval": interval, "hypotheses": hypotheses}
+        )
         return cls(claim, finding, record["seconds"])
 
 
@@ -221,7 +282,7 @@ class Table:
     claim  verdict  measured  bound     where
     BL43   fails    1.414     <= 1e-08  Figure 1, caption
     BL45   fails    707.1     <= 112.1  Lemma 9
-    2 claims: 2 fail.
+    2 claims. Printed slips: 2 fail.
 
     ```
     """
@@ -243,13 +304,17 @@ class Table:
 
     @property
     def sentence(self) -> str:
-        """How many claims there are, and with which verdicts."""
-        told = ", ".join(tally(*each) for each in self.counts().items())
-        return f"{len(self)} claim{'' if len(self) == 1 else 's'}{': ' if told else ''}{told}."
+        """How many claims there are, and with which verdicts; statements of different kinds are counted apart."""
+        kinds = [kind for kind in Kind if self.counts(kind)]
+        told = {kind: ", ".join(tally(*each) for each in self.counts(kind).items()) for kind in kinds}
+        many = f"{len(self)} claim{'' if len(self) == 1 else 's'}"
+        if kinds in ([], [Kind.PAPER]):
+            return f"{many}{': ' if kinds else ''}{''.join(told.values())}."
+        return f"{many}. " + " ".join(f"{PLURAL[kind]}: {told[kind]}." for kind in kinds)
 
-    def counts(self) -> dict[str, int]:
-        """How many claims got each verdict, in the order of the verdicts."""
-        seen = Counter(row.finding.verdict for row in self.rows)
+    def counts(self, kind: Kind | None = None) -> dict[str, int]:
+        """How many claims, or claims of one kind, got each verdict, in the order of the verdicts."""
+        seen = Counter(row.finding.verdict for row in self.rows if kind in (None, row.claim.kind))
         return {verdict.value: seen[verdict] for verdict in Verdict if seen[verdict]}
 
     @property

@@ -271,7 +271,6 @@ def reproduce(
     from tutelage._plain import some
     from tutelage.present.progress import Progress
     from tutelage.present.reproduce import reproduce as reproduced
-    from tutelage.trajectory.findings import tally
 
     with Progress(quiet=quiet, title="reproducing", alike=False) as progress, stoppable():
         size: Literal["quick", "full"] = "full" if full else "quick"
@@ -282,8 +281,8 @@ def reproduce(
         print_json({"report": str(done.report), "ok": done.ok, "papers": [_outcome(r) for r in done.results]})
     elif not quiet:
         for result in done.results:
-            counts = ", ".join(tally(*each) for each in result.counts().items()) or "no claims asked for"
-            typer.echo(f"{result.paper.name}: {some(len(result.figures), 'figure')}; claims: {counts}.")
+            told = result.table.sentence if len(result.table) else "No claims asked for."
+            typer.echo(f"{result.paper.name}: {some(len(result.figures), 'figure')}. {told}")
         for result in done.results:
             for row in result.table.broken:
                 typer.echo(f"{result.paper.name}: {row.claim.id} must hold and fails. {row.finding.detail}", err=True)
@@ -375,7 +374,7 @@ def _summary(card: "Card") -> dict[str, Any]:
 def _details(paper: "Study") -> dict[str, Any]:
     from tutelage.present.settings_table import parameters
 
-    keys = ("id", "where", "statement", "setting", "ours", "must_hold")
+    keys = ("id", "where", "statement", "setting", "kind", "reading", "mended", "must_hold")
     about = {key: getattr(paper, key) for key in ("name", "title", "authors", "reference", "summary")}
     return about | {
         "settings": parameters(paper.settings),

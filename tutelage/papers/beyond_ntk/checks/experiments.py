@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import stops, tails
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.escapes import (
@@ -106,7 +106,7 @@ CLAIMS = (
         "The plateau has the height C_0 + (1 - C_0)/d - kap_0(d) + (1 - 3/pi)/m, within 6 %.",
         "population descent, uniform weights, m = 80 at d = 20 (m = 60 to 240 at d = 20 to 40 in full)",
         plateau_height,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "E4",
@@ -114,7 +114,7 @@ CLAIMS = (
         "The time to leave the plateau grows as d^2/log d: its ratio to that is constant.",
         "population descent, uniform weights, m = 4d, time to d L < .03, d = 20, 30, 40 (full)",
         plateau_exponent,
-        ours=True,
+        kind=Kind.OURS,
         explanation="At d = 10 the plateau, .049/d, is hardly above the level that ends it, and the time is shorter.",
     ),
     Claim(
@@ -123,7 +123,7 @@ CLAIMS = (
         "Wider networks leave the plateau sooner.",
         "population descent, uniform weights, d = 10 (20 in full), from m = d on",
         wider_is_sooner,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "E5",
@@ -131,7 +131,7 @@ CLAIMS = (
         "With more units than directions the loss falls as a power of time, with an exponent between -5 and -2.",
         "population descent, uniform weights, d = 10, m = 40 (d = 30, m = 40, 60 and 100 in full)",
         algebraic_tail,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The mass equation gives -2, for very wide networks at late times.",
     ),
     Claim(
@@ -140,7 +140,7 @@ CLAIMS = (
         "With as many units as directions it falls exponentially: the rate stays the same within 10 %.",
         "population descent, uniform weights, m = d = 10 (30 in full)",
         exponential_tail,
-        ours=True,
+        kind=Kind.OURS,
         explanation="No unit is left over that would have to fade.",
     ),
     Claim(
@@ -149,7 +149,7 @@ CLAIMS = (
         "Truncation for ever stalls: L stays at least four times as high as without it.",
         "population descent, 1/lambda = 2, d = 10, m = 40 (d = 30, m = 100 in full)",
         capped_for_ever,
-        ours=True,
+        kind=Kind.OURS,
         explanation="A unit alone on a direction needs |w|^2 = m/d, which the cap forbids.",
     ),
     Claim(
@@ -158,6 +158,6 @@ CLAIMS = (
         "Truncation in two stages ends at most at twice the L of none.",
         "population descent, 1/lambda = 2 and then 50, d = 10, m = 40 (d = 30, m = 100 in full)",
         two_stages,
-        ours=True,
+        kind=Kind.OURS,
     ),
 )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, at_most, lines
 from tutelage.oracle import AbstractOracle, draw, population_oracle
 from tutelage.papers.beyond_ntk import field
 from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates, tail
@@ -160,7 +160,9 @@ def gradient_noise(evidence: Evidence) -> Finding:
 _SMALL = f"d = {DIM}, m = {WIDTH}, unequal weights"
 CLAIMS = (
     Claim("C1", "Eq. (2.1)", "L is the sum of c_k |T_k|^2, with c_1 = 0, 1/4 or 1.", _SMALL, orders_add_up),
-    Claim("C1:samples", "Eq. (2.1)", "The closed form is the mean over samples.", _SMALL, samples_agree, ours=True),
+    Claim(
+        "C1:samples", "Eq. (2.1)", "The closed form is the mean over samples.", _SMALL, samples_agree, kind=Kind.OURS
+    ),
     Claim(
         "C2",
         "Eq. (2.5)",

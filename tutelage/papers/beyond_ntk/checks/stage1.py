@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -344,7 +344,7 @@ CLAIMS = (
         "The direction equation tells from its start when a neuron of the population wins, and which coordinate.",
         _LOTTERY,
         partial(tickets_foretell, least=0.8),
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "C15:unequal",
@@ -352,7 +352,7 @@ CLAIMS = (
         "The same with unequal weights: orders 0 and 2, once learnt, leave only asin vbar - vbar of the force.",
         "d = 32, a_max/a_min = 2, after stage 1.1, otherwise the same",
         partial(tickets_foretell, least=0.8, ratio=2.0),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -361,7 +361,7 @@ CLAIMS = (
         "The same in a network of 200 neurons.",
         "d = 32, equal weights, start N(0, I/d), otherwise the same",
         partial(tickets_foretell, least=0.7, network=True),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="At finite width order 2 is not learnt at the start, which moves the early times.",
     ),
@@ -397,6 +397,6 @@ CLAIMS = (
         "Descent is stable for eta_inf below 2/(2 b_0 + 2 b_2/d); above it falls into a cycle of two.",
         "d = 30, eta_inf = 0.38 and 0.40, the recursion and a population",
         step_limit,
-        ours=True,
+        kind=Kind.OURS,
     ),
 )

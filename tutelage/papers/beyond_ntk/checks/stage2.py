@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import masses
 from tutelage.papers.beyond_ntk.constants import RATE1, RATE2
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -197,7 +197,7 @@ CLAIMS = (
         "The same with the positive and the negative part of Delta_+ - Delta_- in the place of Delta_+ and Delta_-.",
         "recursion of Claim A.10 from T_3 on, a_max/a_min = 1, 2 and 3, otherwise the same",
         partial(potential_falls, ratios=(1.0, 2.0, 3.0), net=True),
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "C19:law",
@@ -205,7 +205,7 @@ CLAIMS = (
         "beta tends to 1/(C_2 t) and the loss to a power of time, with exponent -2.",
         "mass equation, d = 100, equal weights, to time 10^6",
         algebraic_tail,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The asymptotic regime is late: at time 10^4 the local exponent is still -2.6.",
     ),
     Claim(

@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most, isotropic, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_most, isotropic, lines
 from tutelage.papers.beyond_ntk import field, powers
 from tutelage.papers.beyond_ntk.constants import B0, B2, C0, C2, gradient_rates
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -118,7 +118,7 @@ CLAIMS = (
     Claim(
         "C5", "Claim 3.2, Eq. (3.3) corrected",
         "On a symmetric population the gradients of orders 4, 6, 8 are polynomials of power sums of w_k v_k.", _ORBIT,
-        high_orders, ours=True,
+        high_orders, kind=Kind.OURS,
     ),
     Claim(
         "C5:printed", "Claim 3.2, Eq. (3.3)", "The gradient of order 2j on a symmetric population, as printed.", _ORBIT,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures.narrow import CASES, LITERAL, escape_times, narrow, on_samples
 from tutelage.papers.beyond_ntk.figures.stagewise import population, sampled
@@ -134,7 +134,7 @@ CLAIMS = (
         "With 10^4 examples the plateau lasts at least half as long again as without sampling noise.",
         "d = 30, m = 100, three seeds, start N(0, I/d)",
         samples_wait_longer,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -154,7 +154,7 @@ CLAIMS = (
         "At time 2 order 0 is below 0.01, and orders 2, 4 and 6 are above 0.1, as the text says.",
         _FIGURE_2,
         as_described_early,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -163,7 +163,7 @@ CLAIMS = (
         "The plateau ends earlier for wider networks and for more examples.",
         "d = 10, m = 2d and 6d, full batches of N = 1200 and 2400",
         narrow_waits_longer,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -172,7 +172,7 @@ CLAIMS = (
         "On samples too a network of width 2d leaves the plateau.",
         _SMALL,
         all_leave,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
 )

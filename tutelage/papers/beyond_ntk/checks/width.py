@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, all_of, at_least, at_most, lines
 from tutelage.papers.beyond_ntk import field, perturbation, width
 from tutelage.papers.beyond_ntk.constants import plateau, start_loss
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -154,7 +154,7 @@ CLAIMS = (
     Claim(
         "C22:level", "Lemma B.1", "m mean |xi|^2 = (d + 1)/4 (1 - exp(-8 t/(pi d)))^2 until the plateau: the error is "
         "what it takes to learn away the sampling error of E w w^T.", "d = 16, uniform teacher weights", error_level,
-        ours=True, must_hold=False,
+        kind=Kind.OURS, must_hold=False,
     ),
     Claim(
         "C23", "Claims B.1-B.3, Section B.2.1",

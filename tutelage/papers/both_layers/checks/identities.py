@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, all_of, at_most, holds_if
+from tutelage.analysis import Claim, Finding, Kind, all_of, at_most, holds_if
 from tutelage.papers.both_layers.evidence import FRAME, Evidence, widen
 from tutelage.papers.both_layers.oriented import oriented_gradient, oriented_loss
 from tutelage.papers.both_layers.quadrature import planar_gradient, planar_loss
@@ -207,7 +207,7 @@ CLAIMS = (
         "Splitting the ReLU into odd and even parts gives one loss and gradient for any orientation of the lines.",
         "any k and r",
         any_orientation,
-        ours=True,
+        kind=Kind.OURS,
         explanation="With lines oriented by the target nothing cancels near the optimum.",
     ),
 )

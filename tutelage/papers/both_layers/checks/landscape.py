@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, holds_if, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, holds_if, lines
 from tutelage.papers.both_layers.classify import classify, nullity
 from tutelage.papers.both_layers.constants import C_MIN_SQUARED, smoothness
 from tutelage.papers.both_layers.evidence import FRAME, Evidence
 from tutelage.papers.both_layers.inequalities import stationarity_gap
+from tutelage.papers.both_layers.landscape import Kind as PointKind
 from tutelage.papers.both_layers.landscape import (
-    Kind,
     StationaryPoint,
     global_minimum,
     nonstrict_saddle,
@@ -201,7 +201,7 @@ def ends_are_named(evidence: Evidence) -> Finding:
             kind = classify(v, w, trials.target, loss=float(loss), gradient_norm=float(norm))
             seen[kind.value] = seen.get(kind.value, 0) + 1
     total = sum(seen.values())
-    good = sum(seen.get(kind.value, 0) for kind in (Kind.GLOBAL, Kind.SPURIOUS))
+    good = sum(seen.get(kind.value, 0) for kind in (PointKind.GLOBAL, PointKind.SPURIOUS))
     text = ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
     return Finding(holds_if(good == total), good / total, 1.0, "=", total, good, detail=f"{text}.")
 
@@ -237,7 +237,7 @@ CLAIMS = (
         "A saddle is left algebraically: 1/eps falls linearly in time at rate K.",
         "both layers trained, eps < 0.2",
         escape_law,
-        ours=True,
+        kind=Kind.OURS,
         explanation="1/K = 2 pi c^2 (c+1)^2 |a| (1/v_1^2 + 1/v_2^2); corrections are of relative order eps.",
     ),
     Claim(
@@ -246,7 +246,7 @@ CLAIMS = (
         "With equal signs the points at level |a|^2/4 are local minima.",
         "k = 2, v_1, v_2 > 0",
         spurious_minimum,
-        ours=True,
+        kind=Kind.OURS,
         explanation="With v >= 0 the network is not negative, so L >= |a|^2/4. Theorem 1 fixes the signs (+,-).",
     ),
     Claim(
@@ -263,7 +263,7 @@ CLAIMS = (
         "At a minimum of r antiparallel pairs the Hessian has nullity r^2 + r.",
         "k = 2r, rank A = r",
         paired_nullity,
-        ours=True,
+        kind=Kind.OURS,
         explanation="An invertible r x r matrix mixes the pairs, and each pair has one free scale.",
     ),
     Claim(
@@ -302,7 +302,7 @@ CLAIMS = (
         "The gradient vanishes only at the levels 0, 1/4 and 1/2 of the loss (in units of |a|^2).",
         "one output, random starts, d = 3",
         only_three_levels,
-        ours=True,
+        kind=Kind.OURS,
         explanation="A search by Levenberg-Marquardt, not a proof; Theorem 1 settles k = 2 with signs (+,-).",
     ),
     Claim(
@@ -311,7 +311,7 @@ CLAIMS = (
         "Small starts end at global minima or at spurious local minima, never at a saddle.",
         "sigma = 1e-8, Xavier",
         ends_are_named,
-        ours=True,
+        kind=Kind.OURS,
         explanation="What the paper calls stuck in a saddle is, for equal signs, a local minimum.",
     ),
 )

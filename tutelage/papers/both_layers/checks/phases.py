@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines, unless
+from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_least, at_most, given, lines
 from tutelage.papers.both_layers.constants import (
     C2,
     C3,
@@ -59,12 +59,8 @@ def alignment_phase(evidence: Evidence) -> Finding:
     measured = Finding(
         all_of(findings).verdict, math.log10(scale), LOG_SIGMA0 / math.log(10), "<=", evidence.seeds, detail=text
     )
-    return unless(
-        met,
-        measured,
-        Verdict.NOT_APPLICABLE,
-        "log10 of the smallest scale run and of sigma_0: no run satisfies sigma <= sigma_0.",
-    )
+    least, most = math.log10(scale), LOG_SIGMA0 / math.log(10)
+    return given(measured, Hypothesis("log10 sigma <= log10 sigma_0, for the smallest that was run", met, least, most))
 
 
 def alignment_at_theory_scale(evidence: Evidence) -> Finding:
@@ -221,12 +217,8 @@ def contraction(evidence: Evidence) -> Finding:
     deviation = min(found.value for sampled in evidence.sampled for found in sampled.suprema)
     text = f"mu = {course.step:.5f}, exact gradient. At mu = {STEP:g} the bound is {usual:.5f}"
     text += f"; samples need delta < {bound.largest_deviation:.1e}, the smallest found is {deviation:.2f}."
-    return unless(
-        inside,
-        at_most(factors, bound.factor(course.step), seeds=1, detail=text),
-        Verdict.NOT_APPLICABLE,
-        "The run leaves the box (43).",
-    )
+    found = at_most(factors, bound.factor(course.step), seeds=1, detail=text)
+    return given(found, Hypothesis("the run stays in the box (43)", inside))
 
 
 CLAIMS = (
@@ -246,7 +238,7 @@ CLAIMS = (
         "The linearised start foretells the end of alignment to the update.",
         "sigma <= 1e-4",
         predicted_alignment,
-        ours=True,
+        kind=Kind.OURS,
         explanation="v +- a.w/|a| grow and shrink by 1 +- mu|a|/2, the rest stands still.",
     ),
     Claim(
@@ -272,7 +264,7 @@ CLAIMS = (
         "The end of growth and the whole loss curve follow from the growing modes.",
         "small start",
         growth_prediction,
-        ours=True,
+        kind=Kind.OURS,
         explanation="z <- z(1 + (mu/2)(|a| - z^2)) from z = |v + a.w/|a||/2, L = sum (|a| - z^2)^2/4.",
     ),
     Claim(
@@ -290,7 +282,7 @@ CLAIMS = (
         "Near an optimum h_i shrinks by 1 - mu v_i^2/2 across the target and 1 - mu(v_i^2+|w_i|^2)/2 along it.",
         "v = 0.8, |w| = 1.25, mu = 0.05",
         local_factors,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The eigenvalues of the Hessian at the optimum.",
     ),
     Claim(
@@ -307,7 +299,7 @@ CLAIMS = (
         "Lemma 6's conclusion holds at its own scale sigma_0 and time T1.",
         "linearised start in logarithms",
         alignment_at_theory_scale,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="At 10^-357 the linearised start is exact to relative 10^-500, so no run is needed.",
     ),

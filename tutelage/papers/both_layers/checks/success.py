@@ -1,11 +1,25 @@
 """Which small starts succeed, and how often (Section 4, the probability in Theorem 2, Appendix E.1)."""
 
+import dataclasses
 import math
 
 import numpy as np
 from scipy.optimize import linprog
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most, holds_if, lines, probability_is, unless
+from tutelage.analysis import (
+    Claim,
+    Finding,
+    Hypothesis,
+    Kind,
+    Verdict,
+    all_of,
+    at_most,
+    every,
+    given,
+    holds_if,
+    lines,
+    probability_is,
+)
 from tutelage.papers.both_layers.clusters import side_sums
 from tutelage.papers.both_layers.constants import CHAT4
 from tutelage.papers.both_layers.evidence import Evidence
@@ -81,7 +95,8 @@ def initial_event(evidence: Evidence) -> Finding:
     finding = probability_is(good, len(v), law, detail=f"d={dim}: {good}/{len(v)}, law of two t-variables {law:.3f}.")
     needed = math.log(8) / (CHAT4**2 / 4)
     text = f"The stated probability {stated:.2f} says nothing before d = {needed:.1e}."
-    return unless(stated > 0, finding, Verdict.NOT_APPLICABLE, text)
+    finding = dataclasses.replace(finding, detail=f"{text} {finding.detail}")
+    return given(finding, Hypothesis("the stated probability is positive", stated > 0, stated, 0.0, ">"))
 
 
 def pairing(evidence: Evidence) -> Finding:
@@ -141,8 +156,9 @@ def half_space_success(evidence: Evidence) -> Finding:
         good, total = good + int(success.sum()), total + len(success)
         inside, inside_good = inside + int(halves.sum()), inside_good + int(success[halves].sum())
     text = f"{inside_good} of {inside} succeed among starts whose directions lie in a half-space."
-    finding = Finding(holds_if(good == total), good / total, 1.0, "=", total, good, detail=text)
-    return unless(inside > 0, finding, Verdict.NOT_REACHED, "No start lay in a half-space.")
+    if not inside:
+        return Finding(Verdict.NOT_REACHED, seeds=total, detail="No start lay in a half-space.")
+    return every(good, total, detail=text)
 
 
 def _in_half_space(modes: Numbers) -> bool:
@@ -170,7 +186,7 @@ CLAIMS = (
         "A small start succeeds exactly when both signs occur in v_i(0) + a.w_i(0)/|a|.",
         "sigma = 1e-8, Xavier",
         sign_rule,
-        ours=True,
+        kind=Kind.OURS,
         explanation="Only the growing mode of each neuron survives the linear phase.",
     ),
     Claim(
@@ -179,7 +195,7 @@ CLAIMS = (
         "P(success) = 1 - 2^(1-k).",
         "small sign-symmetric start",
         success_probability,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The signs of the growing modes are independent and fair.",
     ),
     Claim(
@@ -188,7 +204,7 @@ CLAIMS = (
         "P(failure) = 2p(1-p), p = P(t_d < -sqrt d).",
         "Theorem 2's start, sigma -> 0",
         failure_probability,
-        ours=True,
+        kind=Kind.OURS,
         explanation="A neuron turns round when a.w_i(0) < -v_i(0); about 2^(-d/2).",
     ),
     Claim(
@@ -221,7 +237,7 @@ CLAIMS = (
         "Every small start succeeds for r >= 2, also when all initial directions lie in a half-space.",
         "k = 2r, sigma = 1e-8",
         half_space_success,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="A half-space start has probability 1/2 (Wendel); for r = 1 it would fail.",
     ),
@@ -251,7 +267,7 @@ CLAIMS = (
         "With k = 2r - 1 neurons every small start ends with three neurons at 120 degrees in a plane, at L = 0.15825.",
         "r = 3, sigma = 1e-8, Xavier",
         one_too_few,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         expected=Verdict.FAILS,
         explanation="About half the starts end a little lower, at 0.158046: one neuron with four bent away from it, at "

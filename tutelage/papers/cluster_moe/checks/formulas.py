@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, probability_is
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, probability_is
 from tutelage.oracle import ClusterOracle, shifted
 from tutelage.papers.cluster_moe.assumptions import compatible
 from tutelage.papers.cluster_moe.evidence import Evidence
@@ -263,7 +263,7 @@ CLAIMS = (
         "d alpha_i/dm = sqrt(i + 1) alpha_{i+1}: what a shift does to one coefficient is the next one.",
         _UNITS,
         derivative_rule,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-ALPHA:slope",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.cluster_moe import passages, races
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.passages import K
@@ -180,7 +180,7 @@ CLAIMS = (
         "more, and no less often than that of Definition 4.7.",
         _LAB,
         race_foretells,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="Small steps are needed: with 6e-4 in place of 3e-4 noise decides more, and in 40 experts the race "
         "was right for 62%, as was Definition 4.7. Experts that are not decided in time are left out.",
@@ -218,7 +218,7 @@ CLAIMS = (
         "A neuron settles where drift and noise cancel: 1 - kappa is that foretold, up to a factor of 1.5.",
         "; ".join(case.name for case in passages.CASES),
         settles_where_told,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="A unit with a bias also leans towards the clusters' means, by 0.09 for ReLU with b = -1, which no "
         "step removes: 1 - kappa stays above half the square of that.",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tutelage.analysis import (
     Claim,
     Finding,
+    Kind,
     Verdict,
     all_of,
     at_least,
@@ -275,14 +276,14 @@ _PIPELINE: tuple[tuple[str, str, str, Callable[[Lab], Finding], dict[str, Any]],
         "Theorem 4.6",
         "In every seed the mixture's mean absolute error is below half of that of the network without a router.",
         half_the_error,
-        _LOOSE | {"ours": True},
+        _LOOSE | {"kind": Kind.OURS},
     ),
     (
         "CM-22:mean",
         "Theorem 4.6",
         "The mean over seeds of the ratio of the two errors is below one half, by Student's 95% interval.",
         half_on_average,
-        _LOOSE | {"ours": True},
+        _LOOSE | {"kind": Kind.OURS},
     ),
     (
         "CM-22:width",
@@ -364,6 +365,6 @@ CLAIMS = (
         "SGD in blocks gives the weights of a plain loop to 1e-10.",
         _LABS["lab_b"],
         _at("lab_b", blocks_are_exact),
-        ours=True,
+        kind=Kind.OURS,
     ),
 )

@@ -14,6 +14,7 @@ from scipy.special import comb
 from tutelage.analysis import (
     Claim,
     Finding,
+    Kind,
     Verdict,
     all_of,
     at_least,
@@ -377,7 +378,7 @@ CLAIMS = (
         "P(h_m >= 0 | c) = Phi(rho v_c.theta_m/|theta_m|), and top-1 probabilities are Gaussian orthants.",
         "5 experts with random rows, d = 12, rho = 1.5, two clusters",
         probabilities_have_a_formula,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-19",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.assumptions import Protection, protection
 from tutelage.papers.cluster_moe.evidence import Evidence
@@ -272,7 +272,7 @@ CLAIMS = (
         "Nothing drives a neuron to the global task, whatever its overlaps.",
         "ReLU without biases, v_2 = -v_1, s_2 = -s_1, g of even orders",
         even_is_protected,
-        ours=True,
+        kind=Kind.OURS,
         explanation="Coefficients of even order are even functions of the shift, and the two shifts are opposite.",
     ),
     Claim(
@@ -292,7 +292,7 @@ CLAIMS = (
         "predicted one to 3.3 standard errors.",
         _RELU,
         partial(escape_exponent, clusters=2),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="A law of large d: of the neurons whose starts favour the global task, the exponent is -0.098 from "
         "d = 10^2 to 10^3 and -0.126 from 10^9 to 10^12.",
@@ -303,7 +303,7 @@ CLAIMS = (
         "With three learnable tasks the exponent is -3/8, to 3.3 standard errors.",
         "the same with C = 6, in full",
         escape_exponent_of_six,
-        ours=True,
+        kind=Kind.OURS,
         **_WRONG,
         explanation="The power law is one of large d: three overlaps must be below d^(-1/8) of a typical one, which is "
         "0.56 at d = 10^2 and 0.18 at 10^6, so that their probabilities are not yet proportional to it.",
@@ -314,7 +314,7 @@ CLAIMS = (
         "The task with the largest rate_i |o_i(0)|^(k-2) wins, for 90% of the neurons.",
         _RELU,
         race_is_foretold,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-12",
@@ -344,7 +344,7 @@ CLAIMS = (
         "k >= 5 is not needed: with k = 4, too, no neuron learns the global task.",
         "activation a h_4, rho = 3, d = 10^2 and 10^5 (10^2 to 10^6 in full)",
         partial(stays_low, exponent=4, **PROTECTED),
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-20",
@@ -369,7 +369,7 @@ CLAIMS = (
         "If beta and s gamma have opposite signs, the sign of alpha_k alone decides which task a neuron learns.",
         "the same with beta = -1 and s gamma = 1",
         sign_decides,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-24:polynomial",

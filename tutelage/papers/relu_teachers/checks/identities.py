@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_most
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_most
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.hessian import hessian
@@ -127,7 +127,7 @@ CLAIMS = (
         "L(cW, cV) = c^2 L(W, V), and W/nv as a function of flow time does not depend on nv when sigma/nv is kept.",
         "nv = 1 and 5",
         scaling,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The kernel is homogeneous of degree one in each argument.",
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines, probability_at_least
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, every, lines
 from tutelage.papers.relu_teachers.evidence import Evidence, clock
 from tutelage.papers.relu_teachers.local import lojasiewicz, measured_constant
 from tutelage.papers.relu_teachers.plateau import Plateau
@@ -80,7 +80,7 @@ def _norms(tracks: list[Track]) -> Finding:
 def _groups(track: Track) -> Finding:
     kept = track.now == track.home
     text = f"Runs in which every student ends on its first nearest teacher; {np.mean(kept):.0%} of the students do."
-    return probability_at_least(int(np.sum(np.all(kept, axis=1))), track.seeds, 1.0, detail=text)
+    return every(int(np.sum(np.all(kept, axis=1))), track.seeds, detail=text)
 
 
 def groups_uneven(evidence: Evidence) -> Finding:
@@ -208,7 +208,7 @@ CLAIMS = (
         "equal shares C(n) = 1/(27 n^3 A(n)^2).",
         SETTING,
         exact_constant,
-        ours=True,
+        kind=Kind.OURS,
         explanation="Near the minimum the loss is a cubic form in the slopes, whose flow is self-similar.",
     ),
     Claim(

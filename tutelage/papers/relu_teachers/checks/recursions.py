@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Verdict, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, lines
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.local import groups_of
@@ -142,7 +142,7 @@ CLAIMS = (
         "Two halves of every student move through the same networks in half the time: curves fall together on eta m t.",
         "random students, k = 3, m = 5",
         copies,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The gradient of a student depends on its direction and on the network only.",
     ),
     Claim(
@@ -151,7 +151,7 @@ CLAIMS = (
         "With as many students as teachers the loss falls exponentially, by (1 - eta lmin)^2 a step, not as t^-3.",
         "descent, m = k = 2, weak recovery",
         exponential,
-        ours=True,
+        kind=Kind.OURS,
         explanation="A group of one has no slow motion: the minimum is not degenerate.",
     ),
     Claim(
@@ -160,7 +160,7 @@ CLAIMS = (
         "From s = 1e3 on the loss is that of a cubic flow in each group by itself, for any shares.",
         "flow, Gaussian start, k = 2, m = 6",
         slow_flow,
-        ours=True,
+        kind=Kind.OURS,
         explanation="It also says how slowly L s^3 comes to its limit when the shares are uneven.",
     ),
 )

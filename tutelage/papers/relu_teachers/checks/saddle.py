@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage.analysis import Claim, Finding, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, at_most, lines
 from tutelage.papers.relu_teachers.evidence import Evidence
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.track import NORM, Track
@@ -91,7 +91,7 @@ CLAIMS = (
         "rate gam_V.",
         SETTING,
         plateau,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The mean direction maximises sum_l g(., v_l); F = (pi - theta_m) sqrt k + sqrt(k(k-1)).",
     ),
     Claim(
@@ -100,7 +100,7 @@ CLAIMS = (
         "The plateau lengthens by (p_V/gam_V) ln(ratio) when sigma is divided by a ratio.",
         SETTING,
         lengthening,
-        ours=True,
+        kind=Kind.OURS,
         explanation="Deviations shrink to sigma^p_V before they grow as exp(gam_V s).",
     ),
 )

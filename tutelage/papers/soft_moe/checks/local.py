@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, all_of, at_least, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, all_of, at_least, at_most, lines
 from tutelage.papers.soft_moe.checks.units import FRAME, TEACHERS, WRONG, paper, papers_units
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.evidence import Evidence
@@ -239,7 +239,7 @@ CLAIMS = (
         "grad_(w_i) L . w_j = 4.5 I2_ij^2 + O(eps^3) for two students that have learned nothing.",
         "two students, two teachers, all overlaps of order eps, norms 1",
         lemma_7_mended,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "SM-L8",
@@ -305,7 +305,7 @@ CLAIMS = (
         "A pair (u, -u) with one router stays until 0.1304/x^2 beside a teacher with x = u.w* that is not yet learned.",
         "|x| = 0.05 and 0.025, to 25%",
         papers_units(lambda evidence: _slow(evidence.single.breaking, "Pair that cancels")),
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "SM-X2:sharing",
@@ -313,7 +313,7 @@ CLAIMS = (
         "A student with x = w.w* of a teacher that another has learned moves onto it, or opposite, at 0.0652/x^2.",
         "|x| = 0.05 and 0.025, both signs, to 25%",
         papers_units(lambda evidence: _slow(evidence.single.sharing, "Unused student")),
-        ours=True,
+        kind=Kind.OURS,
         explanation="So that recovered, with the others orthogonal, is a degenerate saddle. The time is taken at "
         "|x| = 1/2; the way from there to the end, where two share at overlap 0.916, is not part of the law.",
     ),

@@ -8,11 +8,13 @@ import xarray as xr
 from tutelage.analysis import (
     Claim,
     Finding,
+    Kind,
     Verdict,
     all_of,
     at_least,
     at_most,
     binomial_interval,
+    every,
     holds_if,
     probability_at_least,
 )
@@ -62,7 +64,7 @@ def keeps_the_learned(evidence: Evidence) -> Finding:
         outcomes = [outcome for (_, e), outcome in pruned.made.items() if e == epsilon]
         text = f"eps = {epsilon:g}: {_counts([outcome.exact for outcome in outcomes])} exact."
         exact, trials = sum(outcome.exact for outcome in outcomes), sum(len(one.prunings) for one in outcomes)
-        findings.append(probability_at_least(exact, trials, 1.0, detail=text))
+        findings.append(every(exact, trials, detail=text))
     # Two units with overlaps of at most eps share p! c_0^2 eps^p and less: far below 1e-3 for the smallest eps.
     text = f"Each removal lowers the risk by {quantum:.4f}, to within {off:.1g} at eps = {EPSILONS[0]:g}."
     return all_of([*findings, at_most(off, 1e-3, detail=text)])
@@ -75,7 +77,7 @@ def stops_in_time(evidence: Evidence) -> Finding:
     taus = [draw.tau for (_, e), one in pruned.made.items() if e in EPSILONS for draw in one.prunings]
     right = sum(tau == expected for tau in taus)
     text = f"tau* = m - m* = {expected} in {right} of {len(taus)} states, eps = {EPSILONS[0]:g} to {EPSILONS[-1]:g}."
-    return probability_at_least(right, len(taus), 1.0, detail=text)
+    return every(right, len(taus), detail=text)
 
 
 @except_for(_too_few)
@@ -195,7 +197,7 @@ CLAIMS = (
         "worth keeping, 2 (1 - eps)^3 G_00(1 - eps) = E[pi^2]: 0.1982. Beyond it everything is removed.",
         "states at the edge of Assumption 4",
         edge_of_worth,
-        ours=True,
+        kind=Kind.OURS,
         explanation="Assumption 4 asks for eps = o(m^-1/2), which is 0.2 at m = 25; the number of students does not "
         "enter the true limit.",
     ),
@@ -216,7 +218,7 @@ CLAIMS = (
         "The same from orthonormal students.",
         "orthonormal start, d = 10^5, t up to 150",
         along_orthonormal,
-        ours=True,
+        kind=Kind.OURS,
         explanation="The window closes when an unused student shares a teacher and takes it over.",
     ),
     Claim(
@@ -225,7 +227,7 @@ CLAIMS = (
         "If pairs may be removed as well, some iid runs are pruned to one expert for each teacher.",
         "iid start, the dim of the settings; tolerance 1e-3",
         pairs_too,
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
         explanation="Where it leaves more, a teacher is represented by several students, for instance by four of a "
         "regular pentagon.",
@@ -246,6 +248,6 @@ CLAIMS = (
         "that of the longest router.",
         "gradient flow from the kept experts, t in [10, 20], within 1%",
         sharp_rate,
-        ours=True,
+        kind=Kind.OURS,
     ),
 )

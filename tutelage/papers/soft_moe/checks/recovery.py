@@ -7,6 +7,7 @@ import numpy as np
 from tutelage.analysis import (
     Claim,
     Finding,
+    Kind,
     Verdict,
     at_least,
     at_most,
@@ -170,7 +171,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The flow in the span of its first vectors is the flow in all coordinates.",
         "small problem",
         reduced,
-        ours=True,
+        kind=Kind.OURS,
     ),
     Claim(
         "SM-T1a",
@@ -222,7 +223,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Pairs of students cancel each other before 0.4 sqrt(d), at every seed.",
         "the settings' own start and dim",
         _plain(cancelling),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -231,7 +232,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The matching with students that cancel predicts at least 3 of 5 teachers' winners, at the median seed.",
         "the settings' start in a large dim",
         _plain(predicted),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
     Claim(
@@ -240,7 +241,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Runs rest where the loss is a whole number of quanta 3 E[pi^2].",
         "the settings' start in a large dim, seeds at rest without sharing",
         _plain(plateaus),
-        ours=True,
+        kind=Kind.OURS,
         must_hold=False,
     ),
 )
