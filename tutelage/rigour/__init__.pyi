@@ -2,7 +2,15 @@
 
 from . import prove as prove
 from .balls import CannotEnclose as CannotEnclose
+from .balls import ball as ball
+from .balls import precision as precision
 from .forms import Form as Form
 from .forms import form_of as form_of
 from .kernels import Kernel as Kernel
 from .kernels import meeting as meeting
+from .proofs import Proof as Proof
+from .proofs import Provable as Provable
+from .proofs import RefusedProof as RefusedProof
+from .proofs import enclosing as enclosing
+from .proofs import text as text
+from .proofs import texts as texts

@@ -6,3 +6,6 @@ from tutelage.rigour.descent import Moment as Moment
 from tutelage.rigour.descent import descend as descend
 from tutelage.rigour.points import StationaryPoint as StationaryPoint
 from tutelage.rigour.points import stationary as stationary
+from tutelage.rigour.proofs import Proof as Proof
+from tutelage.rigour.proofs import check as check
+from tutelage.rigour.proofs import minimum as minimum
