@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import flint
 from flint import arb
 
-from tutelage._errors import BadInput, unknown
+from tutelage._errors import BadInput
 from tutelage._files import deliver
 from tutelage._version import __version__
 from tutelage.problem.problem import Problem
@@ -60,9 +60,9 @@ class Proof:
         return found | {"sha256": verify.seal(found)}
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON."""
+        """Write it as JSON; its folder is made if it is not there."""
         text = json.dumps(self.content(), indent=1) + "\n"
-        deliver(path, lambda part: part.write_text(text, encoding="utf-8"))
+        deliver(path, lambda part: part.write_text(text, encoding="utf-8"), parents=True)
 
     def __repr__(self) -> str:
         lines = [f"{name} is in [{least}, {most}]." for name, (least, most) in self.enclosed.items()]
@@ -80,8 +80,15 @@ class Provable:
     seconds: float
 
 
-def check(path: str | Path) -> dict[str, arb]:
-    """Check a proof file by the separate checker; what it encloses. A file that proves nothing is refused.
+class Verified(NamedTuple):
+    """A proof that was checked: its statement, and what was enclosed anew."""
+
+    says: str
+    enclosed: dict[str, arb]
+
+
+def check(path: str | Path) -> Verified:
+    """Check a proof file by the separate checker. A file that proves nothing is refused.
 
     ```python
     >>> import tutelage as tt
@@ -99,22 +106,10 @@ def check(path: str | Path) -> dict[str, arb]:
     except (ValueError, RecursionError) as error:
         raise RefusedProof(f"The proof {str(path)!r} is refused: it is not JSON ({type(error).__name__}).") from None
     try:
-        return verify.verify(content)
+        enclosed = verify.verify(content)
     except verify.Refused as refused:
         raise RefusedProof(f"The proof {str(path)!r} is refused: {refused}.") from None
-
-
-def chosen(provable: Sequence[Provable], only: Sequence[str], whose: str) -> list[Provable]:
-    """The statements with these ids, or whose ids begin so; all of them if there are none."""
-    if not provable:
-        raise BadInput(f"{whose} has no statement with a proof; those of relu_teachers have.")
-    found = []
-    for wanted in only:
-        some = [each for each in provable if each.id == wanted or each.id.startswith(f"{wanted}:")]
-        if not some:
-            raise unknown(f"proof of {whose}", wanted, [each.id for each in provable])
-        found += some
-    return found or list(provable)
+    return Verified(content["says"], enclosed)
 
 
 def bounds(value: arb) -> tuple[str, str]:

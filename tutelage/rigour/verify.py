@@ -2,10 +2,10 @@
 
     python -m tutelage.rigour.verify proof.json
 
-A proof is a statement in words, exact rational data, and what was enclosed. The words are made anew from the data, every
-hypothesis is checked, and everything is enclosed again; the file is refused if a word, a number or the seal was changed,
-or if a comparison is not sure. A comparison of balls is true only if it holds for all they contain, and false if one is
-not a number: so each is asked in the direction that proves.
+A proof is a statement in words, exact rational data, and what was enclosed. The words are made anew from the data,
+every hypothesis is checked, and everything is enclosed again; the file is refused if a word, a number or the seal was
+changed, or if a comparison is not sure. A comparison of balls is true only if it holds for all they contain, and false
+if one is not a number: so each is asked in the direction that proves.
 
 The kernel of two relu units is `g(a, b) = |a||b| (sin t + (pi - t) cos t)/(2 pi)` with the angle t between a and b.
 """
@@ -34,7 +34,9 @@ class Refused(ValueError):
 
 def verify(proof: Data) -> dict[str, arb]:
     """Check a proof; what it encloses, enclosed anew."""
-    need(isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT, "it is not a proof of this kind")
+    need(
+        isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT, "it is not a proof of this kind"
+    )
     need(seal(proof) == proof["sha256"], "its content is not what was sealed")
     need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
     kind, before = KINDS[proof["kind"]], ctx.prec
@@ -96,11 +98,12 @@ def dot(a: Any, b: Any) -> Any:
 
 def angle_says(data: Data) -> str:
     return (
-        f"Eq. (4) of Theorem 3, Eq. (17) of Theorem 6, is false for k = {data['k']} teachers and m = {data['m']} students. "
-        f"The start given satisfies Assumptions 1 to 3 and the conclusion of Lemma 1, with eps1 = {data['eps1']}, sigma "
-        f"sqrt(d) and eta as large as Theorem 6 allows or smaller, 10 k zeta <= eps1^2, and eps1^2 <= {data['small']} "
-        f"zeta_i^3 for every i. After {data['updates']} <= T1 updates of gradient descent on the population loss the left "
-        f"side of the bound exceeds the right one by more than {data['margin']} for student {data['student']} (from 0)."
+        f"Eq. (4) of Theorem 3, Eq. (17) of Theorem 6, is false for k = {data['k']} teachers and m = {data['m']} "
+        "students. The start given satisfies Assumptions 1 to 3 and the conclusion of Lemma 1, with "
+        f"eps1 = {data['eps1']}, sigma sqrt(d) and eta as large as Theorem 6 allows or smaller, 10 k zeta <= eps1^2, "
+        f"and eps1^2 <= {data['small']} zeta_i^3 for every i. After {data['updates']} <= T1 updates of gradient "
+        "descent on the population loss the left side of the bound exceeds the right one by more than "
+        f"{data['margin']} for student {data['student']} (from 0)."
     )
 
 
@@ -225,7 +228,7 @@ def derivatives(point: Row, targets: list[Row], columns: int) -> tuple[Row, list
     lengths = [dot(a, a).sqrt() for a, _ in sides]
     units = [[x / n for x in a] for (a, _), n in zip(sides, lengths, strict=True)]
     slope, bend, value = [arb(0)] * len(point), [[arb(0)] * len(point) for _ in point], arb(0)
-    for i, (a, sign) in enumerate(sides):
+    for i, (_, sign) in enumerate(sides):
         value += lengths[i] * lengths[i] / 4
         for j, (b, other) in enumerate(sides):
             if j == i or (i >= len(rows) and j >= i):
@@ -263,9 +266,10 @@ def derivatives(point: Row, targets: list[Row], columns: int) -> tuple[Row, list
 
 def misprint_says(data: Data) -> str:
     return (
-        f"Lemma 7 as printed is not the Hessian: for students w_i = {data['a']} and w_j = {data['b']} the printed block "
-        f"Lambda_ij has in row {data['row']}, column {data['column']} (from 0) an entry that differs from the second "
-        f"derivative of the loss by more than {data['margin']}, whatever the other students and the teachers are."
+        f"Lemma 7 as printed is not the Hessian: for students w_i = {data['a']} and w_j = {data['b']} the printed "
+        f"block Lambda_ij has in row {data['row']}, column {data['column']} (from 0) an entry that differs from the "
+        f"second derivative of the loss by more than {data['margin']}, whatever the other students and the teachers "
+        "are."
     )
 
 
