@@ -149,6 +149,7 @@ def test_a_moment_knows_norms_and_angles():
         ({"at": "all"}, "list of numbers of updates"),
         ({"watch": {"loss": 3}}, "a function of a Moment"),
         ({"watch": [1]}, "dictionary"),
+        ({"watch": {"loss": lambda moment: float(moment.loss())}}, "a ball .* was expected"),
         ({"rates": {"third": 1}}, "first and second"),
         ({"rates": {"first": "nan"}}, "the rate of first"),
         ({"start": [[0, 0], [1, 1]]}, "zero"),

@@ -20,6 +20,8 @@ from tutelage._checks import refused, whole
 from tutelage._errors import BadInput
 
 Rows = tuple[tuple[Fraction, ...], ...]
+Number = int | float | str | Fraction | Decimal
+"""What an exact number may be given as: a double is the number that it is, text is a decimal or a fraction."""
 MOST_BITS = 1 << 16
 LONGEST = 5000
 """Digits of a number that is given, and the largest power of ten in it."""
@@ -135,7 +137,7 @@ def root(square: arb) -> arb:
     return arb(0).union(most.sqrt()) if most >= 0 else arb.nan()
 
 
-def hull(least: arb, most: arb) -> arb:
+def hull(least: arb | int, most: arb | int) -> arb:
     """The least ball that contains all between two numbers."""
     return arb(least).union(arb(most))
 

@@ -4,18 +4,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flint import arb
 
 from tutelage._checks import function, mapping, real, refused, whole
-from tutelage._errors import BadInput
+from tutelage._errors import BadInput, shown
 from tutelage._progress import Listener, reporting
 from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import Problem
-from tutelage.rigour.balls import MOST_BITS, CannotEnclose, ball, dot, exact, known, precision
+from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, dot, exact, known, precision
 from tutelage.rigour.loss import Loss, State
-from tutelage.rigour.networks import Networks, networks_of
+from tutelage.rigour.networks import Ended, Given, Networks, networks_of
 
 LAYERS = ("first", "second")
 TOLD = 200
@@ -81,15 +80,15 @@ class _Coarse(Exception):
 
 def descend(
     problem: Problem,
-    step: Any,
+    step: Number,
     steps: int,
     *,
     watch: Watch | None = None,
     at: Sequence[int] | None = None,
-    start: Any = None,
-    teacher: Any = None,
+    start: Given | Ended | None = None,
+    teacher: Given | None = None,
     seed: int = 0,
-    rates: Mapping[str, Any] | None = None,
+    rates: Mapping[str, Number] | None = None,
     radius: float = 1e-10,
     floor: float = 0.0,
     bits: int = 128,
@@ -142,7 +141,7 @@ def descend(
                 bits *= 2
 
 
-def _sizes(step: Fraction, networks: Networks, rates: Mapping[str, Any] | None) -> tuple[Fraction, Fraction]:
+def _sizes(step: Fraction, networks: Networks, rates: Mapping[str, Number] | None) -> tuple[Fraction, Fraction]:
     """The steps of the two layers."""
     given = {layer: exact(f"prove.descend: the rate of {layer}", rate) for layer, rate in rates_given(rates).items()}
     if wrong := set(given) - set(LAYERS):
@@ -202,7 +201,9 @@ class _Plan:
 
     def _fine(self, value: arb, name: str, update: int) -> arb:
         """The ball itself, if it is as small as was asked."""
-        value = known(value if isinstance(value, arb) else arb(value), name)
+        if not isinstance(value, arb):  # a float has lost its radius, and would pass for exact
+            raise BadInput(f"prove.descend: watch {name!r} gave {shown(value)}, but a ball (flint.arb) was expected.")
+        value = known(value, name)
         size = max(value.abs_lower(), arb(self.floor))
         if not value.rad() <= self.radius * size:
             raise _Coarse(f"{name} after {update} updates is not known to within {self.radius:g} of itself")

@@ -30,10 +30,6 @@ class Gauge(NamedTuple):
         """How many rotations there are within the coordinates that are used."""
         return len(self.free) * (len(self.free) - 1) // 2
 
-    @property
-    def count(self) -> int:
-        return len(self.scaling) + self.rotations
-
     def directions(self, state: State, trains: tuple[str, ...]) -> list[State]:
         """What each does to the weights."""
         first, second = state.first.tolist(), state.second.tolist()

@@ -20,6 +20,7 @@ parallel such bounds take the place of the quotients, which are continuous, and 
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from flint import arb, arb_mat
@@ -102,8 +103,8 @@ class Kernel:
     def value(self, met: Meeting) -> arb:
         """K(a, b)."""
         # A kink is |0| = 0 at a row that is zero, where its own formula divides by the row's length.
-        s = self.s if not met.p.is_zero() else self.s._replace(kink=0)
-        t = self.t if not met.q.is_zero() else self.t._replace(kink=0)
+        s = self.s if not met.p.is_zero() else self.s._replace(kink=Fraction(0))
+        t = self.t if not met.q.is_zero() else self.t._replace(kink=Fraction(0))
         total = self._linear * met.c if self.plain else _smooth(s, t, *Jet.variables(met.p, met.q, met.c)).value
         if s.kink and t.kink:
             total += self._bend * (met.across + met.c * lean(met))
@@ -112,7 +113,7 @@ class Kernel:
     def slopes(self, met: Meeting) -> Slopes:
         """The gradient in a."""
         self._refuse_zero(self.s, met.p)
-        t = self.t if not met.q.is_zero() else self.t._replace(kink=0)
+        t = self.t if not met.q.is_zero() else self.t._replace(kink=Fraction(0))
         if self.plain:
             onto_a, onto_b = arb(0), self._linear
         else:

@@ -1,11 +1,12 @@
 """A problem of the package as exact numbers: activations as forms, weights as fractions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tutelage._checks import instance, whole
 from tutelage._errors import BadInput
@@ -13,8 +14,24 @@ from tutelage.problem.assorted import LayerUnits
 from tutelage.problem.initial import AbstractEntries, AbstractRows
 from tutelage.problem.networks import Weights
 from tutelage.problem.problem import Problem, one_kind, plain_networks
-from tutelage.rigour.balls import Rows, exact_rows
+from tutelage.rigour.balls import Number, Rows, exact_rows
 from tutelage.rigour.forms import Form, form_of
+
+
+@runtime_checkable
+class Ended(Protocol):
+    """What a run has: the last weights of each seed, and its teacher, in coordinates of their own."""
+
+    @property
+    def final(self) -> Weights: ...
+
+    @property
+    def teacher(self) -> Weights: ...
+
+
+Matrix = Sequence[Sequence[Number]] | NDArray[Any]
+Given = Weights | Mapping[str, Matrix | Sequence[Number]] | Matrix
+"""Weights as they may be given: incoming ones, or those of both layers."""
 
 
 class Layers(NamedTuple):
@@ -46,7 +63,9 @@ class Networks:
         return len(self.student.first), len(self.teacher.first), len(self.student.second[0])
 
 
-def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = None, *, seed: int = 0) -> Networks:
+def networks_of(
+    problem: Problem, whose: str, start: Given | Ended | None = None, teacher: Given | None = None, *, seed: int = 0
+) -> Networks:
     """The networks of a problem in exact numbers.
 
     - `start`, `teacher`: weights in place of the problem's own: a matrix of incoming weights, `tt.Weights`, or a
@@ -65,8 +84,9 @@ def networks_of(problem: Problem, whose: str, start: Any = None, teacher: Any = 
     """
     student_net, teacher_net = plain_networks(instance(f"{whose}: problem", problem, Problem, "a tt.Problem"), whose)
     seed, given = whole(f"{whose}: seed", seed), (student_net.first, student_net.second)
-    if hasattr(start, "final"):  # a run, which has frame coordinates of its own
-        start, teacher = _of_run(start, seed, whose), _two(start.teacher) if teacher is None else teacher
+    if isinstance(start, Ended):  # a run, which has frame coordinates of its own
+        teacher = _two(start.teacher) if teacher is None else teacher
+        start = _of_run(start, seed, whose)
     elif start is None and any(isinstance(part, (AbstractRows, AbstractEntries)) for part in given):
         drawn = problem.drawn(seed)
         start, teacher = _two(drawn.student), _two(drawn.teacher) if teacher is None else teacher
@@ -94,7 +114,7 @@ def _two(weights: Weights) -> dict[str, Any]:
     return {"first": weights.first, "second": weights.second}
 
 
-def _of_run(run: Any, seed: int, whose: str) -> dict[str, Any]:
+def _of_run(run: Ended, seed: int, whose: str) -> dict[str, Any]:
     """The last weights of a seed, by its place among those of the run."""
     if not seed < len(run.final.first):
         raise BadInput(f"{whose}: the run has {len(run.final.first)} seeds, but seed is {seed}; it counts from 0.")

@@ -16,7 +16,6 @@ gauge, and positive ones: its inertia is that of the point.
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat
@@ -24,10 +23,10 @@ from flint import arb, arb_mat
 from tutelage._checks import whole
 from tutelage._errors import BadInput
 from tutelage.problem.problem import Problem
-from tutelage.rigour.balls import MOST_BITS, CannotEnclose, ball, box, dot, exact, inside, precision
+from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, box, dot, exact, inside, precision
 from tutelage.rigour.gauge import gauge_of
 from tutelage.rigour.loss import Loss, State, identity
-from tutelage.rigour.networks import Layers, Networks, networks_of
+from tutelage.rigour.networks import Ended, Given, Layers, Networks, networks_of
 from tutelage.rigour.spectra import doubles, inertia
 
 NEGLIGIBLE = Fraction(1, 10**9)
@@ -79,11 +78,11 @@ class StationaryPoint:
 
 def stationary(
     problem: Problem,
-    weights: Any = None,
+    weights: Given | Ended | None = None,
     *,
-    teacher: Any = None,
+    teacher: Given | None = None,
     seed: int = 0,
-    radius: Any = "1e-30",
+    radius: Number = "1e-30",
     bits: int = 192,
 ) -> StationaryPoint:
     """Prove that there is a stationary point near some weights, such as the last of a run, and what kind it is of.

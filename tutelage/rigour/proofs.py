@@ -16,8 +16,8 @@ from tutelage._files import deliver
 from tutelage._version import __version__
 from tutelage.problem.problem import Problem
 from tutelage.rigour import verify
-from tutelage.rigour.balls import CannotEnclose, Rows, known
-from tutelage.rigour.networks import networks_of
+from tutelage.rigour.balls import CannotEnclose, Number, Rows, known
+from tutelage.rigour.networks import Ended, Given, networks_of
 from tutelage.rigour.points import StationaryPoint, stationary
 
 PLACES = 12
@@ -141,7 +141,9 @@ def enclosing(values: Mapping[str, arb]) -> dict[str, tuple[str, str]]:
     return {name: bounds(value) for name, value in values.items()}
 
 
-def minimum(problem: Problem, weights: Any = None, *, id: str = "minimum", radius: Any = "1e-30") -> Proof:
+def minimum(
+    problem: Problem, weights: Given | Ended | None = None, *, id: str = "minimum", radius: Number = "1e-30"
+) -> Proof:
     """The proof that relu students have a strict local minimum that is not global, near some weights.
 
     All outgoing weights of students and teachers must be 1, the first layer be trained alone, and the dimension be that

@@ -144,8 +144,8 @@ def angle_check(data: Data) -> dict[str, arb]:
     rows, targets = balls(start), balls(teachers)
     for _ in range(updates):
         rows = updated(rows, targets, ball(eta))
-    w, v = rows[student], targets[own]
-    left = (1 - dot(w, v) / (dot(w, w) * dot(v, v)).sqrt()) / 2 - ball(eps1**2)
+    a, v = rows[student], targets[own]
+    left = (1 - dot(a, v) / (dot(a, a) * dot(v, v)).sqrt()) / 2 - ball(eps1**2)
     growth = 1 + ball(eta * k * norm * updates / (2 * size))
     excess = left - (-growth.log() / (8 * k)).exp() * (begin - ball(eps1**2))
     need(excess > ball(exact(data["margin"])), "the bound is not broken by so much")
@@ -288,11 +288,11 @@ def misprint_check(data: Data) -> dict[str, arb]:
     finally:
         ctx.cap = before
     p, q = dot(a, a).sqrt(), dot(b, b).sqrt()
-    a, b = [x / p for x in a], [x / q for x in b]
-    c = dot(a, b)
+    u, v = [x / p for x in a], [x / q for x in b]
+    c = dot(u, v)
     s = (1 - c * c).sqrt()
-    of_a, of_b = (y - c * x for x, y in ((a[row], b[row]), (b[row], a[row])))  # n_{w_i,w_j}, n_{w_j,w_i}
-    printed = ((arb.pi() - c.acos()) * int(row == column) + (of_a * b[column] + of_b * a[column]) / s) / (2 * arb.pi())
+    of_a, of_b = (v[row] - c * u[row]) / s, (u[row] - c * v[row]) / s  # n_{w_i,w_j} and n_{w_j,w_i}
+    printed = ((arb.pi() - c.acos()) * int(row == column) + of_a * v[column] + of_b * u[column]) / (2 * arb.pi())
     need(abs(printed - derivative) > ball(exact(data["margin"])), "the printed entry is not off by so much")
     return {"printed": printed, "derivative": derivative}
 
