@@ -38,9 +38,9 @@ def precision(bits: int) -> Iterator[None]:
     ```python
     >>> from flint import arb
     >>> from tutelage.rigour.balls import precision
-    >>> with precision(64):
-    ...     print(arb(2).sqrt())
-    [1.414213562373095049 +/- 3.50e-19]
+    >>> with precision(128):
+    ...     print(arb(2).sqrt().str(10), arb(2).sqrt().rad() < 1e-37)
+    [1.414213562 +/- 3.74e-10] True
 
     ```
     """
