@@ -1,9 +1,12 @@
 """Enclosed kernels contain the values of long arithmetic, and boxes contain their points; planted errors are seen."""
 
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
-from flint import arb, arb_mat
+from flint import arb, arb_mat, fmpq
+from mpmath import mpf
 from rigour import sweep
 
 import tutelage as tt
@@ -140,7 +143,25 @@ def test_the_root_of_one_half_is_meant():
     assert form_of(activation("erf_over_sqrt2")).erfs == ((Fraction(1), Fraction(1, 2)),)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), "x", "1/0", "1e999999999", True, None, [1]])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.int64(3), Fraction(3)),
+        (np.float32(0.1), Fraction(float(np.float32(0.1)))),
+        (np.array(0.5), Fraction(1, 2)),
+        (fmpq(2, 7), Fraction(2, 7)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (np.longdouble(1) / 3, Fraction(*map(int, (np.longdouble(1) / 3).as_integer_ratio()))),
+    ],
+)
+def test_numbers_are_taken_exactly(value, expected):
+    found = exact("step", value)
+    assert found == expected and type(found.numerator) is int
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), "x", "1/0", "1e999999999", True, None, [1], mpf("0.1"), 1j]
+)
 def test_numbers_that_are_none_are_refused(value):
     with pytest.raises(tt.BadInput, match="finite number"):
         exact("step", value)

@@ -133,6 +133,12 @@ def test_roundings_outside_the_teachers_are_no_direction():
     assert found.rotations == 0 and found.strict_minimum
 
 
+def test_students_within_the_teachers_span_are_not_rotated_however_coordinates_lie():
+    for first in ([[0.98, 0.98, 0.0]], [[0.99, 0.98, 0.0]]):
+        found = agrees(problem("erf", "erf", first, [[1.0, 1.0, 0.0]], dim=4))
+        assert found.rotations == 0 and found.strict_minimum
+
+
 def test_rows_with_several_outputs():
     given = tt.Problem(
         tt.Gaussian(2),
@@ -162,7 +168,7 @@ def test_what_is_not_isolated_or_not_near_is_refused(given, words):
 def test_the_test_of_inclusion_is_what_refuses_it(monkeypatch):
     monkeypatch.setattr(points, "inside", lambda one, other: True)
     monkeypatch.setattr(points, "inertia", lambda matrix: spectra.Inertia(0, 1.0))
-    monkeypatch.setattr(points._Point, "polished", lambda self: (self.column(self.begin), arb_mat(2, 2)))
+    monkeypatch.setattr(points._Point, "polished", lambda self, begin: (begin, arb_mat(2, 2)))
     assert tt.prove.stationary(NOT_ISOLATED).strict_minimum  # a planted lie, which the tests above would see
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 
 from tutelage._checks import refused, whole
@@ -64,12 +65,20 @@ def exact(name: str, value: Any) -> Fraction:
     expected = "a finite number: a fraction, a decimal as text, or a double"
     if isinstance(value, bool) or (isinstance(value, (str, Decimal)) and _endless(str(value))):
         raise refused(name, value, expected)
+    if isinstance(value, fmpq):
+        value = Fraction(int(value.p), int(value.q))
+    elif hasattr(value, "item"):  # a number of NumPy or JAX, or an array of one
+        value = value.item()
     try:
-        if isinstance(value, (str, Fraction, Decimal, numbers.Rational)):
+        if isinstance(value, (str, Decimal)):
             return Fraction(value)
-        return Fraction(float(value))
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise refused(name, value, expected) from None
+        if isinstance(value, numbers.Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        if isinstance(value, (float, np.floating)):  # any other type may round when it becomes a double
+            return Fraction(*map(int, value.as_integer_ratio()))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise refused(name, value, expected)
 
 
 def _endless(text: str) -> bool:

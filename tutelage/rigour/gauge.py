@@ -7,7 +7,7 @@ Both are linear in the weights: a direction at a point x is `G x`. The gradient 
 """
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 from flint import arb, arb_mat
@@ -16,6 +16,9 @@ from tutelage.rigour.balls import Rows, ball, dot
 from tutelage.rigour.loss import State
 from tutelage.rigour.networks import Networks
 
+NEGLIGIBLE = Fraction(1, 10**9)
+"""Components outside the teachers' span below this, relative to the largest weight, are taken for roundings of 0: where
+all are, rotations move nothing. If that were wrong, the Hessian would be singular, and the point refused."""
 Row = tuple[Fraction, ...]
 
 
@@ -29,6 +32,15 @@ class Gauge(NamedTuple):
     def rotations(self) -> int:
         """How many rotations there are within the coordinates that are used."""
         return len(self.free) * (len(self.free) - 1) // 2
+
+    def settled(self, rows: Rows) -> "Gauge":
+        """Without rotations, if they do not move these rows but for roundings."""
+        most = max(abs(x) for row in rows for x in row)
+        for row, axis in product(rows, self.free):
+            along = sum((x * y for x, y in zip(row, axis, strict=True)), Fraction(0))
+            if abs(along) > NEGLIGIBLE * most * max(map(abs, axis)):
+                return self
+        return self._replace(free=())
 
     def directions(self, state: State, trains: tuple[str, ...]) -> list[State]:
         """What each does to the weights."""
@@ -54,7 +66,7 @@ def gauge_of(networks: Networks) -> Gauge:
     both = set(networks.trains) == {"first", "second"}
     scaling = tuple((unit, degree) for unit in units) if both and degree is not None else ()
     free = null_space(networks.teacher.first) if "first" in networks.trains else ()
-    return Gauge(scaling, free)
+    return Gauge(scaling, free).settled(networks.student.first)
 
 
 def _only(unit: int, rows: list[list[arb]], factor: arb) -> arb_mat:

@@ -24,13 +24,11 @@ from tutelage._checks import whole
 from tutelage._errors import BadInput
 from tutelage.problem.problem import Problem
 from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, box, dot, exact, inside, precision
-from tutelage.rigour.gauge import gauge_of
+from tutelage.rigour.gauge import NEGLIGIBLE, gauge_of
 from tutelage.rigour.loss import Loss, State, identity
 from tutelage.rigour.networks import Ended, Given, Layers, Networks, networks_of
 from tutelage.rigour.spectra import doubles, inertia
 
-NEGLIGIBLE = Fraction(1, 10**9)
-"""Components outside the teachers' span below this, relative to the largest weight, are taken for roundings of 0."""
 POLISHES = 12
 NEAR = 0.1
 """How far Newton steps may go, relative to the weights: what they find farther away is another point."""
@@ -113,7 +111,11 @@ def stationary(
         raise BadInput(f"prove.stationary: radius is {float(size):g}, but a number between 0 and 1 was expected.")
     with precision(whole("prove.stationary: bits", bits, least=64, most=MOST_BITS)):
         found = _Point(used, ball(size))
-        middle, inverse = found.polished()
+        middle, inverse = found.polished(found.column(found.begin))
+        settled = found.gauge.settled(_exact(found.state(middle)).first)
+        if settled != found.gauge:  # the point lies in the teachers' span, where the weights given did not
+            found.gauge = settled
+            middle, inverse = found.polished(middle)
         found.unique(middle, inverse)
         index, least = found.kind(middle)
         state = found.state(box(middle, found.radius))
@@ -193,9 +195,9 @@ class _Point:
         last = [[*row, *[arb(0)] * fixed.ncols()] for row in fixed.transpose().tolist()]
         return arb_mat([[*row, *more] for row, more in zip(rows, border, strict=True)] + last)
 
-    def polished(self) -> tuple[arb_mat, arb_mat]:
+    def polished(self, begin: arb_mat) -> tuple[arb_mat, arb_mat]:
         """The middle of the box and an approximate inverse there, by Newton steps; nothing of it needs to be exact."""
-        here, goal, before = self.column(self.begin).mid(), self.radius / 1000, np.inf
+        here, goal, before = begin.mid(), self.radius / 1000, np.inf
         reach = NEAR * np.linalg.norm(doubles(here))
         inverse = None
         for _ in range(POLISHES):
@@ -254,7 +256,7 @@ def _raised(hessian: arb_mat, gauge: arb_mat) -> arb_mat:
     if not gauge.ncols():
         return hessian
     size, length = _largest(hessian), _largest(gauge)
-    return hessian + gauge * gauge.transpose() * arb(size / max(length, 1e-300) ** 2)
+    return hessian + gauge * gauge.transpose() * (arb(size) / arb(length) / arb(length))
 
 
 def _largest(matrix: arb_mat) -> float:

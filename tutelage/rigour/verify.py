@@ -115,6 +115,8 @@ def angle_check(data: Data) -> dict[str, arb]:
     need(len(start[0]) == len(teachers[0]), "students and teachers have rows of different lengths")
     square = dot(teachers[0], teachers[0])  # |v|^2
     norm = exact(data["norm"])
+    margin = exact(data["margin"])
+    need(eps1 > 0 and margin >= 0, "it would prove nothing")
     need(norm > 0 and square == norm**2, "the norm of the teachers is another one")
     for i, one in enumerate(teachers):
         for j, other in enumerate(teachers):
@@ -131,6 +133,7 @@ def angle_check(data: Data) -> dict[str, arb]:
     for w, row, own in zip(start, heights, nearest, strict=True):
         for number, height in enumerate(row):
             lean = (ball(height) / ball(dot(w, w) * square).sqrt()).asin()  # pi/2 - theta
+            need(lean.is_finite(), "a student is parallel to a teacher")
             if number == own:
                 need(lean > 0, "a student leans away from all teachers")
                 need(ball(eps1) * ball(eps1) <= ball(small) * lean * lean * lean, "eps1^2 is too large beside zeta_i^3")
@@ -148,7 +151,7 @@ def angle_check(data: Data) -> dict[str, arb]:
     left = (1 - dot(a, v) / (dot(a, a) * dot(v, v)).sqrt()) / 2 - ball(eps1**2)
     growth = 1 + ball(eta * k * norm * updates / (2 * size))
     excess = left - (-growth.log() / (8 * k)).exp() * (begin - ball(eps1**2))
-    need(excess > ball(exact(data["margin"])), "the bound is not broken by so much")
+    need(excess > ball(margin), "the bound is not broken by so much")
     return {"left minus right": excess, "smallest zeta_i": zeta_i}
 
 
@@ -276,6 +279,8 @@ def misprint_says(data: Data) -> str:
 def misprint_check(data: Data) -> dict[str, arb]:
     a, b = ([ball(exact(x)) for x in data[name]] for name in ("a", "b"))
     row, column, before = int(exact(data["row"])), int(exact(data["column"])), ctx.cap
+    margin = exact(data["margin"])
+    need(margin >= 0, "it would prove nothing")
     need(len(a) == len(b) and 0 <= row < len(a) and 0 <= column < len(a), "its numbers do not fit")
     ctx.cap = 2
     try:  # the slope in a, `(|b| sin t a/|a| + (pi - t) b)/(2 pi)`, along b + h e: its coefficient of h
@@ -293,7 +298,7 @@ def misprint_check(data: Data) -> dict[str, arb]:
     s = (1 - c * c).sqrt()
     of_a, of_b = (v[row] - c * u[row]) / s, (u[row] - c * v[row]) / s  # n_{w_i,w_j} and n_{w_j,w_i}
     printed = ((arb.pi() - c.acos()) * int(row == column) + of_a * v[column] + of_b * u[column]) / (2 * arb.pi())
-    need(abs(printed - derivative) > ball(exact(data["margin"])), "the printed entry is not off by so much")
+    need(abs(printed - derivative) > ball(margin), "the printed entry is not off by so much")
     return {"printed": printed, "derivative": derivative}
 
 
