@@ -182,7 +182,7 @@ def test_experts_that_miss_a_task_are_seen(planted, monkeypatch, id):
     many = xr.concat([planted] * 20, "seed")
     monkeypatch.setattr(runs, "laboratory", lambda name, size: many)
     assert verdict(id, FULL) is Verdict.HOLDS
-    many["overlap"].values[:, -1, 0, :, 2] = 0.5  # one of four
+    many["overlap"].values[:, -1, :3, :, 2] = 0.5  # three of four
     assert verdict(id, FULL) is Verdict.FAILS
     many["served"].values[:] = 2 - np.arange(4) % 2  # a task of the other cluster does not count
     assert verdict(id, FULL) is Verdict.FAILS
