@@ -17,7 +17,7 @@ from tutelage.analysis import Pruning, gram_of, prune, prune_run
 from tutelage.oracle import population_oracle
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import Race
+from tutelage.papers.soft_moe.races import Race, large
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
 from tutelage.problem import Mixture, Numbers, Problem, Weights, of_kind
@@ -33,11 +33,8 @@ TOLERANCE = 1e-3
 """Of removals of pairs, in units of the risk: pairs that cancel each other do so to about 1e-6 at the end of a run."""
 LEAST_SEEDS = 4
 """With fewer, seeing a window in none of them proves nothing."""
-MOST_SEEDS: dict[Size, int] = {"quick": 4, "full": 20}
-"""Of the runs that are made for pruning alone."""
 SMALL = 0.1
 """Of the risk of a lone expert, `p! E[gate^2]`: what pruning may leave where it is called exact."""
-LARGE_DIM, LARGE_UNTIL = 10**5, 150.0
 LEARNED: dict[str, Any] = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
 """A start of orthonormal students; at that time every teacher has its expert, and routers are still on their way."""
 RECORDS = 76
@@ -208,9 +205,8 @@ class Pruned:
     """All that the claims on pruning and fine-tuning look at, each made when first asked for."""
 
     def __init__(self, settings: SoftMoeSettings, size: Size, seeds: int):
-        self.settings = settings
+        self.settings, self.size = settings, size
         self.seeds = max(seeds, LEAST_SEEDS)
-        self.few = min(self.seeds, MOST_SEEDS[size])
 
     def _varied(self, **values: Any) -> SoftMoeSettings:
         """The paper's teacher, with the sizes, gate and degree of the settings."""
@@ -250,9 +246,8 @@ class Pruned:
 
     @cached_property
     def orthonormal(self) -> Run:
-        """The flow from orthonormal students in many dimensions."""
-        settings = self._varied(init="orthonormal", dim=LARGE_DIM, until=LARGE_UNTIL)
-        return recipe.run(settings, seeds=self.few, record=np.linspace(0, LARGE_UNTIL, RECORDS))
+        """The flow from orthonormal students in many dimensions, the one in which Theorem 1 is looked at."""
+        return large(self._varied(), self.size, "orthonormal").run
 
     @cached_property
     def iid_single(self) -> xr.Dataset:

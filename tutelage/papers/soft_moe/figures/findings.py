@@ -69,10 +69,10 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
                 xscale="log", yscale="log",
             ),
         ),
-        caption=f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, {dataset.attrs['init']} "
-        f"start, d = {dataset.attrs['dim']}, exact flow: the experts run to -1, then the routers to +1, and such a pair "
-        "adds nothing to the output. Some come apart again later. Right: when two students are predicted to be "
-        "opposite, by the matching with edges between students, and when they were; "
+        caption=f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, "
+        f"{dataset.attrs['init']} start, d = {dataset.attrs['dim']}, exact flow: the experts run to -1, then the "
+        "routers to +1, and such a pair adds nothing to the output. Some come apart again later. Right: when two "
+        "students are predicted to be opposite, by the matching with edges between students, and when they were; "
         f"{int(kept.sum())} of {len(kept)} predicted pairs came, of {dataset.attrs['seeds']} seeds.",
     )  # fmt: skip
 

@@ -42,8 +42,8 @@ def tables(tree: xr.DataTree) -> Sheet:
         f"{tree.attrs['init']} start, d = {tree.attrs['dim']}. Top: the exact flow. Bottom: online SGD from the same "
         f"start, step {tree.attrs['step']:g}, batch {tree.attrs['batch']}. One and only one expert and router above "
         f"0.9, of the same student: {_told(tree['flow'].to_dataset())} in this flow, "
-        f"{_told(tree['sgd'].to_dataset())} in this run of SGD; all teachers in {tree.attrs['all_single']} of the flows "
-        f"from {tree.attrs['seeds']} seeds. The paper's pictures have light for 1.",
+        f"{_told(tree['sgd'].to_dataset())} in this run of SGD; all teachers in {tree.attrs['all_single']} of the "
+        f"flows from {tree.attrs['seeds']} seeds. The paper's pictures have light for 1.",
     )
 
 
