@@ -280,5 +280,8 @@ def courses(init: Init, dim: int, count: int) -> tuple[Course, ...]:
     times = np.union1d(np.linspace(0, until, RECORDS), (met[:, None] + behind).ravel())
     found = run(times[times <= until], RTOL, weights=True)
     data, teacher = found.dataset, np.asarray(found.teacher.first)
-    parts = zip(*(data[name].values for name in ("weights_first", "expert_time", "router_time")), strict=True)
-    return tuple(Course(settings, data["time"].values, rows, teacher, *times) for rows, *times in parts)
+    names = ("recorded", "weights_first", "expert_time", "router_time")
+    parts = zip(*(data[name].values for name in names), strict=True)
+    time = data["time"].values
+    # A flow that has come to rest ends early.
+    return tuple(Course(settings, time[:last], rows[:last], teacher, *crossed) for last, rows, *crossed in parts)
