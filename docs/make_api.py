@@ -8,6 +8,7 @@ PACKAGE = ROOT / "tutelage"
 TARGET = Path(__file__).parent / "api"
 LAYERS = {
     "problem": "What is to be learned, and by whom.",
+    "rigour": "What can be proved.",
     "oracle": "What the loss and its derivatives are.",
     "dynamics": "How the student moves.",
     "trajectory": "What was seen.",

@@ -42,9 +42,9 @@ ASIDE = """## What is not listed
 - Figure 2 of `beyond_ntk` (F2): our claim follows the population gradient, and the paper's figure has 10^4
   samples. That orders 4 and 6 are above 0.1 for long is right in its setting; that the plateau ends is our
   finding, not a contradiction.
-- Eq. (9) and (10) of `relu_teachers`, which hold in our check from `sigma sqrt(d)` = 0.01. By the law of the
-  plateau's length (LENGTH) we expect them to fail from `T2` on for smaller `sigma` and two teachers or more; that
-  is no claim yet."""
+- Eq. (9) and (10) of `relu_teachers` at small `sigma`. They hold in P2-END and P3-RATE from `sigma sqrt(d)` = 0.01. For
+  two teachers or more `T2` lies in the plateau when `sigma` is smaller (LENGTH), and the constant of Eq. (10) goes to
+  zero with it (P3-RATE:sigma). How small `sigma` may be is left open there, so this is a reading of ours."""
 
 
 def page() -> str:

@@ -130,6 +130,7 @@ GALLERY = sorted(f"gallery/{page.name}" for page in (DOCS / "gallery").glob("*-*
         "extending.md",
         "choose.md",
         "landscape.md",
+        "proved.md",
         "troubleshooting.md",
         "papers/relu_teachers.md",
         "papers/soft_moe.md",

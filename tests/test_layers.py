@@ -20,6 +20,7 @@ ORDER = (
         "_identity",
         "_files",
         "problem",
+        "rigour",
         "oracle",
         "dynamics",
         "trajectory",

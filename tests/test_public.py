@@ -45,7 +45,12 @@ def homes() -> set[tuple[str, str]]:
         for node in ast.parse(stub.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 things = [getattr(import_module(f"{package}.{node.module}"), alias.name) for alias in node.names]
-                found |= {(thing.__module__, thing.__name__) for thing in things if hasattr(thing, "__name__")}
+                inside = [each for thing in things if inspect.ismodule(thing) for each in vars(thing).values()]
+                found |= {
+                    (thing.__module__, thing.__name__)
+                    for thing in (*things, *inside)
+                    if hasattr(thing, "__name__") and hasattr(thing, "__module__")
+                }
     return {each for each in found if each[0].startswith("tutelage")} | {(module, "") for module in SHARED}
 
 

@@ -83,6 +83,7 @@ from .problem.routers import Top1 as Top1
 from .problem.routers import TopK as TopK
 from .problem.units import Experts as Experts
 from .problem.units import Units as Units
+from .rigour import prove as prove
 from .store.store import Store as Store
 from .study.claiming import claim as claim
 from .study.parts import Diagram as Diagram

@@ -146,9 +146,9 @@ PLANTED = {
 
 # Where the honest verdict is "not applicable": the hypothesis is made to hold, and with it the conclusion is judged.
 LIFTED = {
-    "BL17": (phases, "LOG_SIGMA0", math.log(SMALL), Verdict.HOLDS),
+    "BL17": (phases, "LOG_SIGMA0", math.log(SMALL), Verdict.FAILS),  # at a larger scale the imbalance is larger, too
     "BL19": (phases, "STEP_GROWTH", 2.0, Verdict.HOLDS),
-    "BL41": (success, "initial_event_bound", lambda dim: 0.1, Verdict.HOLDS),
+    "BL41": (success, "initial_event_bound", lambda dim: 0.1, Verdict.UNDECIDED),
 }
 
 

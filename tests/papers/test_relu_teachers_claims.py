@@ -148,6 +148,7 @@ PLANTED = {
     "P2-GRAD": {"weak": each(scaled("weights_first", 100.0))},
     "P2-END": {"weak": each(scaled("first_norm", 4.0))},
     "P3-RATE": {"weak": each(data(loss=lambda found: found["loss"] * (1 + found["time"])))},
+    "P3-RATE:sigma": {"sweep": each(data(loss=lambda found: 0 * found["loss"] + (1 + found["time"]) ** -3.0))},
     "P3-CONST": {"weak": each(scaled("loss", 1.02))},
     "P3-NORM:weak": {"weak": each(scaled("first_norm", 5.0))},
     "P3-NORM:gaussian": {"gaussian": weak_instead},

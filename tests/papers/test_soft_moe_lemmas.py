@@ -3,18 +3,21 @@
 import math
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from papers.figures import again, shown
 
 from tutelage.analysis import lines
 from tutelage.analysis.claims import Interval, Verdict
-from tutelage.papers.soft_moe import samples
+from tutelage.papers.soft_moe import samples, softmax
 from tutelage.papers.soft_moe.checks import auxiliary, neighbourhood
 from tutelage.papers.soft_moe.checks import samples as counted
 from tutelage.papers.soft_moe.checks.units import paper
 from tutelage.papers.soft_moe.figures import samples as pruning_figure
 from tutelage.papers.soft_moe.figures.beyond import samples as figure
+from tutelage.papers.soft_moe.figures.beyond import softmax as softmax_figure
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 
 CLAIMS = {claim.id: claim for claim in (*auxiliary.CLAIMS, *neighbourhood.CLAIMS, *counted.CLAIMS)}
@@ -89,7 +92,7 @@ class TestRoutes:
                 assert x @ matrix @ x >= bound * (x @ x)
 
 
-@pytest.mark.parametrize("id", [id for id in CLAIMS if id not in ("SM-T2:samples", "SM-SGD")])
+@pytest.mark.parametrize("id", [id for id in CLAIMS if id not in ("SM-T2:samples", "SM-SGD", "SM-SOFTMAX")])
 def test_verdicts(id):
     assert judged(id).verdict is CLAIMS[id].expected
 
@@ -220,3 +223,47 @@ class TestSamples:
         samples.agreements.cache_clear()
         shown(pruning_figure.FIGURE, again(pruning_figure.compute(SoftMoeSettings(), "quick"), tmp_path))
         samples.agreements.cache_clear()
+
+
+class TestSoftmax:
+    def test_shares_against_samples(self):
+        """Means over 400 000 draws lie within five standard errors: a false alarm in a million."""
+        for m in (3, 25):
+            x = np.exp(np.random.default_rng(m).standard_normal((400_000, m)))
+            p = x / x.sum(1, keepdims=True)
+            for drawn, exact in (
+                (p[:, 0] ** 2, softmax.shares(m).square),
+                (p[:, 0] * p[:, 1], softmax.shares(m).cross),
+            ):
+                assert abs(drawn.mean() - exact) < 5 * drawn.std() / math.sqrt(len(drawn))
+            assert softmax.shares(m).error < 1e-9
+
+    @pytest.mark.parametrize("gate", softmax.GATES)
+    def test_forces_against_the_sampled_gradient(self, gate):
+        """Two students with overlap rho, all routers orthogonal: `dI2/dt = -36 E[p_1 p_2] rho^2 (1 - rho^2)`."""
+        rho, axes = -0.4, jnp.eye(10)
+        experts = axes[3:6].at[1].set(rho * axes[3] + math.sqrt(1 - rho**2) * axes[4])
+        rows = softmax.Rows(axes[:3], experts)
+        teacher = softmax.Rows(axes[6:8], axes[8:10])
+        slope = jax.jit(jax.grad(lambda rows, x: softmax.loss(gate, rows, teacher, x)))
+        found = []
+        for key in range(40):
+            down = slope(rows, jax.random.normal(jax.random.key(key), (20_000, 10))).experts
+            found.append(float(-(down[0] @ experts[1] + down[1] @ experts[0])))
+        expected = -36 * softmax.forces(gate, 3, 2).student * rho**2 * (1 - rho**2)
+        # The mean of 40 batches, within five of its standard errors.
+        assert abs(np.mean(found) - expected) < 5 * np.std(found) / math.sqrt(40)
+        assert np.std(found) / math.sqrt(40) < 0.1 * abs(expected)
+
+    def test_claim_and_figure(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(softmax, "RECORDS", 3)
+        monkeypatch.setattr(softmax, "UNTIL", 6.0)
+        softmax.sampled.cache_clear()
+        shown(softmax_figure.FIGURE, again(softmax_figure.compute(SoftMoeSettings(), "quick"), tmp_path))
+        assert judged("SM-SOFTMAX").verdict is Verdict.HOLDS
+        monkeypatch.setattr(counted, "sampled", lambda gate, size: softmax.sampled(*OTHER[gate], size))
+        assert judged("SM-SOFTMAX").verdict is Verdict.FAILS
+        softmax.sampled.cache_clear()
+
+
+OTHER = {"softmax": ("sigmoid",), "sigmoid": ("softmax",)}

@@ -6,7 +6,7 @@ The papers of the laboratory are studies, and so is a user's own; nothing is res
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
 import pydantic
 
@@ -28,6 +28,9 @@ from tutelage.trajectory.asked import seed_list
 from tutelage.trajectory.measures import Measure, named
 from tutelage.trajectory.result import Run
 
+if TYPE_CHECKING:
+    from tutelage.rigour.proofs import Provable
+
 
 class Parts(TypedDict, total=False):
     """What a study may have besides its recipe."""
@@ -46,6 +49,7 @@ class Parts(TypedDict, total=False):
     diagrams: Sequence[Diagram]
     aliases: Mapping[str, str]
     telling: str | None
+    proofs: "Sequence[Provable]"
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,10 @@ class Study:
       seeds takes on two cores, about.
     - `aliases`: other names of settings, such as those of the paper.
     - `telling`: the figure that says most, by its id: it is made and shown before the others. The first if not given.
+    - `proofs`: statements that are proved in ball arithmetic, each with the function that makes its proof.
 
-    Claims, figures, measures and diagrams may be `Deferred`, evidence `deferred`, so that a run imports none of them.
+    Claims, figures, measures, diagrams and proofs may be `Deferred`, evidence `deferred`, so that a run imports none of
+    them.
     """
 
     name: str
@@ -84,6 +90,7 @@ class Study:
     diagrams: Sequence[Diagram] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     telling: str | None = None
+    proofs: "Sequence[Provable]" = ()
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -215,6 +222,15 @@ class Study:
         """The phase diagram with this id, or an error naming the nearest."""
         return _with_id(id, f"phase diagram of {self.name}", self.diagrams)
 
+    def provable(self, only: Sequence[str] = ()) -> "list[Provable]":
+        """The statements that can be proved: all, or those named; "MINIMA" names "MINIMA:k=6" and all others of it."""
+        if not self.proofs:
+            raise BadInput(f"{self.name} has no statement with a proof; relu_teachers has some.")
+        for id in only:
+            if not any(_named(each, id) for each in self.proofs):
+                raise unknown(f"proof of {self.name}", id, [each.id for each in self.proofs])
+        return [each for each in self.proofs if not only or any(_named(each, id) for id in only)]
+
     def check(
         self,
         settings: Settings | None = None,
@@ -280,7 +296,7 @@ def first_seeds(seeds: Sequence[int]) -> int:
     return len(seeds)
 
 
-def _named(claim: Claim, id: str) -> bool:
+def _named(claim: "_Named", id: str) -> bool:
     return id in (claim.id, claim.id.partition(":")[0])
 
 

@@ -2,13 +2,14 @@
 
 from tutelage.papers.cards import CARDS
 from tutelage.papers.relu_teachers.recipe import RECIPE
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["relu_teachers"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig2",
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
     own="fig2",
     takes={"fig2": 20.0},
     presets={

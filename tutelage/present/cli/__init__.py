@@ -31,6 +31,7 @@ from tutelage.present.cli.options import (
     tell,
     writable,
 )
+from tutelage.present.cli.proofs import prove, verify
 from tutelage.present.cli.store import export, rm, runs, show
 from tutelage.present.cli.sweep import diagram, sweep
 
@@ -293,7 +294,7 @@ def reproduce(
         raise typer.Exit(1)
 
 
-for _command in (sweep, diagram, runs, show, export, rm, bench):
+for _command in (sweep, diagram, prove, verify, runs, show, export, rm, bench):
     app.command()(_command)
 
 

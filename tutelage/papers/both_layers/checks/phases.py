@@ -50,6 +50,7 @@ def alignment_phase(evidence: Evidence) -> Finding:
         findings.append(at_most(state.angles[keep], C4))
         findings.append(at_least(state.magnitudes[keep] / course.scale, C3))
         findings.append(at_most(state.magnitudes[keep], C2))
+        findings.append(at_most(np.abs(state.imbalance[keep]), math.exp(LOG_C10)))
         times.append(np.median(course.tau[course.aligned[keep]]))
         imbalance = float(np.max(np.abs(state.imbalance[keep])))
     scale, paper = min(course.scale for course in courses), paper_alignment_steps(STEP)

@@ -24,6 +24,8 @@ READINGS: dict[str, dict[str, Any]] = {
 }
 """Activations that the paper allows; it does not say which one it took."""
 UNITS = 40
+KAPPAS = np.linspace(0.02, 0.98, 49)
+"""Overlaps at which the balance is looked at."""
 
 
 def kept(name: str, *, monic: bool) -> tuple[float, float]:
@@ -34,11 +36,14 @@ def kept(name: str, *, monic: bool) -> tuple[float, float]:
     tasks = {"local": STATED["local"], "shared": STATED["shared"], "dim": STATED["dim"]}
     settings = ClusterMoeSettings(**tasks, **READINGS[name], monic=monic)
     units = Experts(1, UNITS, settings.kind, settings.bias).units(np.random.default_rng([2027, 42]))
-    found = [
-        np.asarray(Balance(settings.problem(), units, task, (1.0, 0.0)).stationary(STATED["step"])) for task in (0, 2)
-    ]
-    local, shared = (float(np.max(each, where=np.isfinite(each), initial=0.0)) for each in found)
+    local, shared = (_kept(Balance(settings.problem(), units, task, (1.0, 0.0))) for task in (0, 2))
     return local, shared
+
+
+def _kept(balance: Balance) -> float:
+    """The largest overlap at which a larger step than the stated one would still be balanced, for some unit."""
+    able = np.any(balance.step_at(KAPPAS[:, None, None]) >= STATED["step"], axis=(1, 2))
+    return float(np.max(KAPPAS, where=able, initial=0.0))
 
 
 def step_keeps_what_is_learned(evidence: Evidence) -> Finding:

@@ -94,9 +94,9 @@ def members_are_many(evidence: Evidence) -> Finding:
     count, k, found = 40_000 if evidence.full else 10_000, 4, []
     law, least = share_of_members(k), 1.0
     for number, dim in enumerate((10**2, 10**4, 10**6, 10**8)):
-        rows = np.abs(Experts(1, count).overlaps(evidence.random(30 + number), dim, 2)[0])
-        signed = Experts(1, count).overlaps(evidence.random(30 + number), dim, 2)[0]
-        members = (signed[:, 0] >= dim**-0.5) & (rows[:, 0] ** (k - 2) * (1 - MARGIN) >= rows[:, 1] ** (k - 2))
+        rows = Experts(1, count).overlaps(evidence.random(30 + number), dim, 2)[0]
+        leads = np.abs(rows[:, 0]) ** (k - 2) * (1 - MARGIN) >= np.abs(rows[:, 1]) ** (k - 2)
+        members = (rows[:, 0] >= dim**-0.5) & leads
         seen = int(members.sum())
         if dim >= 10**4:
             found.append(probability_is(seen, count, law, within=0.02, detail=f"{seen} of {count} (d = {dim:.0e})."))

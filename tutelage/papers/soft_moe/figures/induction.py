@@ -24,7 +24,7 @@ POINTS = 401
 def compute(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The errors of level 1 of the first start; T_c and the predicted recovery of all starts."""
     dim, count = DIMS[size][-1], SEEDS[size]
-    parts = {init: _errors(courses(init, dim, count)) for init in STARTS}
+    parts: dict[str, xr.Dataset] = {init: _errors(courses(init, dim, count)) for init in STARTS}
     about = {"dim": dim, "seeds": min(one.sizes["seed"] for one in parts.values())}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), **parts})
 
@@ -56,7 +56,7 @@ def _parts(one: Course) -> dict[str, np.ndarray]:
 
 
 def sheet(tree: xr.DataTree) -> Sheet:
-    parts = {init: tree[init].to_dataset() for init in STARTS}
+    parts: dict[str, xr.Dataset] = {init: tree[init].to_dataset() for init in STARTS}
     return Sheet(
         "Where the induction ends: from iid starts two experts run apart before a teacher is learned",
         (*(_over_bound(parts[init], init) for init in STARTS), _ends(parts)),

@@ -1,0 +1,164 @@
+"""Proved descent beside exact rational iterates and beside the descent of the package; planted errors are seen."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, arb_mat
+
+import tutelage as tt
+from tutelage.rigour import descent
+from tutelage.rigour.balls import ball, precision
+from tutelage.rigour.loss import State
+
+STEP = Fraction(1, 7)
+
+
+def lines(**more):
+    """Linear units: their gradient is rational."""
+    return tt.Problem(
+        inputs=tt.Gaussian(2),
+        teacher=tt.TwoLayer("linear", first=[[1.0, 0.5]]),
+        student=tt.TwoLayer("linear", first=[[0.25, -1.0], [0.5, 0.75]], second=[1.0, -0.5], **more),
+    )
+
+
+def rational(steps: int, rates=(1, 1)) -> tuple[list[list[Fraction]], list[Fraction]]:
+    """Weights after so many updates of `f = sum a_i w_i.x`, in exact arithmetic."""
+    first = [[Fraction(1, 4), Fraction(-1)], [Fraction(1, 2), Fraction(3, 4)]]
+    second, target = [Fraction(1), Fraction(-1, 2)], [Fraction(1), Fraction(1, 2)]
+    for _ in range(steps):
+        error = [sum(a * w[n] for a, w in zip(second, first, strict=True)) - target[n] for n in range(2)]
+        slope = [sum(e * x for e, x in zip(error, w, strict=True)) for w in first]
+        first = [[x - STEP * rates[0] * a * e for x, e in zip(w, error, strict=True)]
+                 for a, w in zip(second, first, strict=True)]  # fmt: skip
+        second = [a - STEP * rates[1] * g for a, g in zip(second, slope, strict=True)]
+    return first, second
+
+
+def entry(layer, i, n):
+    return lambda moment: getattr(moment, layer)[i][n]
+
+
+WATCH = {f"first {i} {n}": entry("first", i, n) for i in range(2) for n in range(2)} | {
+    f"second {i}": entry("second", i, 0) for i in range(2)
+}
+
+
+def contained(steps=6, rates=None, factors=(1, 1), trains=("first", "second")) -> bool:
+    found = tt.prove.descend(lines(trains=trains), STEP, steps, watch=WATCH, rates=rates, radius=1e-30)
+    first, second = rational(steps, factors)
+    exact = {f"first {i} {n}": first[i][n] for i in range(2) for n in range(2)}
+    exact |= {f"second {i}": second[i] for i in range(2)}
+    return all(holds(found[name][steps], value) for name, value in exact.items())
+
+
+def holds(found: arb, value: Fraction) -> bool:
+    """Whether an exact number may be in a ball: not if it surely is not."""
+    with precision(400):
+        return found.overlaps(ball(value))
+
+
+def test_enclosures_contain_the_exact_iterates():
+    assert contained()
+    assert contained(rates={"second": "1/3"}, factors=(1, Fraction(1, 3)))
+    assert contained(trains=("first",), factors=(1, 0))
+
+
+def without_radius(loss, state, sizes):
+    return State(*(part.mid() for part in right(loss, state, sizes)))
+
+
+def in_doubles(loss, state, sizes):
+    parts = right(loss, state, sizes)
+    return State(*(arb_mat([[float(x) for x in row] for row in part.tolist()]) for part in parts))
+
+
+def other_step(loss, state, sizes):
+    return right(loss, state, [size * arb("1.0000000000000000000001") for size in sizes])
+
+
+right = descent.moved
+
+
+@pytest.mark.parametrize("planted", [in_doubles, other_step])
+def test_a_planted_error_is_seen(planted, monkeypatch):
+    monkeypatch.setattr(descent, "moved", planted)
+    assert not contained()
+
+
+def test_a_dropped_radius_is_seen(monkeypatch):
+    """At a low precision, where the exact number is not in a ball that is too small."""
+    exact = rational(6)[0][0][0]
+
+    def seen() -> arb:
+        found = tt.prove.descend(lines(), STEP, 6, watch=WATCH, radius=1.0, bits=40, most_bits=40)
+        return found["first 0 0"][6]
+
+    assert holds(seen(), exact)
+    monkeypatch.setattr(descent, "moved", without_radius)
+    assert not holds(seen(), exact)
+
+
+@pytest.mark.usefixtures("quickly_compiled")
+@pytest.mark.parametrize("name", ["relu", "he2"])
+def test_it_is_the_descent_of_the_package(name):
+    problem = tt.Problem(
+        inputs=tt.Gaussian(3),
+        teacher=tt.TwoLayer(name, first=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]]),
+        student=tt.TwoLayer(name, first=[[0.5, 0.25, 0.0], [0.0, 0.5, 0.25], [0.25, 0.0, 1.0]], trains=("first",)),
+    )
+    proved = tt.prove.descend(problem, 0.03125, 40, at=[0, 10, 40], watch={"loss": tt.prove.Moment.loss})
+    run = tt.descend(problem, step=0.03125, steps=40, record=[0, 10, 40])
+    assert [float(x) for x in proved["loss"].values()] == pytest.approx(np.ravel(run.dataset["loss"].values), rel=1e-9)
+
+
+def test_the_precision_is_raised_until_the_radius_is_met():
+    found = tt.prove.descend(lines(), STEP, 30, bits=32, radius=1e-40)
+    assert found.bits == 256 and found["loss"][30].rad() < 1e-40 * found["loss"][30]
+    assert "after 30: " in repr(found) and "256 bits" in repr(found)
+
+
+def test_progress_is_told():
+    told = []
+    tt.prove.descend(lines(), STEP, 3, progress=lambda *given: told.append(given))
+    assert told == [("proved descent, 128 bits", 0, 3), ("proved descent, 128 bits", 3, 3)]
+
+
+def test_a_moment_knows_norms_and_angles():
+    watch = {
+        "cosine": lambda moment: moment.cosine(0, 0),
+        "norm": lambda moment: moment.norm(1),
+        "gradient": tt.prove.Moment.gradient,
+    }
+    found = tt.prove.descend(lines(), STEP, 1, at=[0], watch=watch)
+    first, error = np.array([[0.25, -1.0], [0.5, 0.75]]), np.array([-1.0, -1.875])
+    gradient = np.concatenate([error, -0.5 * error, first @ error])
+    assert float(found["cosine"][0]) == pytest.approx(first[0] @ [1, 0.5] / np.hypot(*first[0]) / np.hypot(1, 0.5))
+    assert float(found["norm"][0]) == pytest.approx(np.hypot(0.5, 0.75))
+    assert float(found["gradient"][0]) == pytest.approx(np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"most_bits": 128, "radius": 1e-60}, "allow more by most_bits"),
+        ({"bits": 4}, "bits is 4"),
+        ({"radius": 0}, "radius"),
+        ({"at": [99]}, "at is 99"),
+        ({"at": "all"}, "list of numbers of updates"),
+        ({"watch": {"loss": 3}}, "a function of a Moment"),
+        ({"watch": [1]}, "dictionary"),
+        ({"watch": {"loss": lambda moment: float(moment.loss())}}, "a ball .* was expected"),
+        ({"rates": {"third": 1}}, "first and second"),
+        ({"rates": {"first": "nan"}}, "the rate of first"),
+        ({"start": [[0, 0], [1, 1]]}, "zero"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(more, words):
+    problem = tt.Problem(tt.Gaussian(2), tt.TwoLayer("relu", first=[[1.0, 0.0]]), tt.TwoLayer("relu", first=np.eye(2)))
+    with pytest.raises(tt.BadInput, match=words) as told:
+        tt.prove.descend(problem, "1/10", 3, **more)
+    assert "\n" not in str(told.value)
+    with pytest.raises(tt.BadInput, match="step"):
+        tt.prove.descend(problem, float("nan"), 3)

@@ -1,0 +1,294 @@
+"""Proof files are checked by a second implementation; whatever is changed in them is refused, and errors are seen."""
+
+import copy
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb
+
+import tutelage as tt
+from tutelage.rigour import verify
+from tutelage.rigour.proofs import RefusedProof, bounds
+
+ROOT = Path(tt.__file__).parent.parent
+SHIPPED = sorted((ROOT / "docs/proofs").rglob("*.json"))
+ANGLE = "P1-ANGLE-k2"
+
+
+def content(name: str) -> dict:
+    found = next(path for path in SHIPPED if path.stem == name)
+    return json.loads(found.read_text(encoding="utf-8"))
+
+
+def shortened() -> dict:
+    """The proof about descent with two updates, after which nothing is broken yet."""
+    proof = content(ANGLE)
+    proof["data"] |= {"updates": 2, "margin": "0"}
+    return sealed(proof)
+
+
+def sealed(proof: dict) -> dict:
+    """As one who changes a file would leave it: words and seal are those of its new content."""
+    proof["says"] = verify.KINDS[proof["kind"]].says(proof["data"])
+    return proof | {"sha256": verify.seal(proof)}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_proofs_are_checked(path):
+    """That of `P1-ANGLE` takes twenty seconds of CPU, all others one."""
+    assert tt.prove.check(path).says == json.loads(path.read_text(encoding="utf-8"))["says"]
+
+
+def test_there_are_proofs_for_all_that_can_be_proved():
+    provable = tt.Study.named("relu_teachers").provable()
+    assert {path.stem for path in SHIPPED} == {each.id.replace(":", "-").replace("=", "") for each in provable}
+
+
+def test_a_proof_is_written_and_checked(tmp_path):
+    for made in tt.Study.named("relu_teachers").provable(["HESS", "MINIMA:k=6"]):
+        proof = made.make()
+        proof.save(tmp_path / "new" / "one.json")
+        checked = tt.prove.check(tmp_path / "new" / "one.json")
+        assert checked.says == proof.says and proof.says in repr(proof)
+        assert set(checked.enclosed) == set(proof.enclosed)
+
+
+def changed(place: str, value) -> dict:
+    proof = copy.deepcopy(content("MINIMA-k6"))
+    if place in proof:
+        proof[place] = value
+    else:
+        proof["data"][place] = value
+    return proof
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("says", "All is well."), ("loss", "0.5"), ("bits", 256), ("versions", {}), ("enclosed", {"loss": ["0", "1"]})],
+)
+def test_a_file_that_was_changed_is_refused(place, value, tmp_path):
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(changed(place, value)), encoding="utf-8")
+    with pytest.raises(RefusedProof, match="not what was sealed"):
+        tt.prove.check(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("loss", "0.0251", "not as large"),
+        ("loss", "-1", "prove nothing"),
+        ("least", "0.0048", "not as positive"),
+        ("radius", "1e-50", "into itself"),
+        ("radius", "0.3", "into itself|singular"),
+        ("radius", "nan", "not an exact number"),
+        ("radius", "1e999999999", "not an exact number"),
+        ("teachers", [["1", "0"]], "do not fit"),
+        ("middle", [["1"], ["1", "2"]], "several lengths"),
+        ("middle", None, "cannot be read"),
+        ("kind", "a theorem", "no kind"),
+        ("bits", 8, "precision"),
+        ("bits", True, "precision"),
+        ("format", "tutelage proof 2", "not a proof"),
+        ("enclosed", {"loss": ["0.03", "0.04"]}, "not within the bounds"),
+        ("enclosed", {}, "not what belongs"),
+    ],
+)
+def test_a_false_statement_is_refused_however_it_is_sealed(place, value, words):
+    proof = changed(place, value)
+    try:
+        proof = sealed(proof)
+    except (KeyError, TypeError):
+        proof["sha256"] = verify.seal(proof)
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(proof)
+
+
+def test_words_that_are_not_those_of_the_data_are_refused():
+    proof = content("MINIMA-k6")
+    proof["says"] = proof["says"].replace("not global", "global")
+    with pytest.raises(verify.Refused, match="words"):
+        verify.verify(proof | {"sha256": verify.seal(proof)})
+
+
+def test_an_entry_of_the_minimum_that_is_off_is_refused():
+    proof = content("MINIMA-k6")
+    proof["data"]["middle"][0][0] = proof["data"]["middle"][0][0][:-8] + "00000000"
+    with pytest.raises(verify.Refused, match="into itself"):
+        verify.verify(sealed(proof))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("margin", "1", "not broken by so much"),
+        ("margin", "0", "not broken by so much"),
+        ("margin", "-1", "prove nothing"),
+        ("eps1", "-1/5", "prove nothing"),
+        ("eta", "1", "eta is too large"),
+        ("sigma_sqrt_d", "1e-3", "sigma is too large"),
+        ("eps1", "1/6", "sigma is too large"),
+        ("small", "1/40", "zeta_i"),
+        ("k", 3, "do not fit"),
+        ("norm", "2", "norm"),
+        ("student", 6, "do not fit"),
+        ("updates", 0, "do not fit"),
+        ("updates", 10**60, "T1 is earlier"),
+    ],
+)
+def test_a_start_that_does_not_satisfy_the_theorem_is_refused(place, value, words):
+    proof = shortened()
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
+def third_too_long(row):
+    return [3 * x for x in row]
+
+
+def towards_the_other_teacher(row):
+    return [row[0], row[2] / 4, *row[2:]]
+
+
+def away(row):
+    return [-row[0], -row[2], *row[2:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(third_too_long, "Lemma 1"), (towards_the_other_teacher, "10 k zeta"), (away, "leans away")],
+)
+def test_a_start_that_was_moved_is_refused(change, words):
+    proof = shortened()
+    first = [Fraction(x) for x in proof["data"]["start"][0]]
+    proof["data"]["start"][0] = [str(x) for x in change(first)]
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
+def test_groups_of_unlike_size_are_refused():
+    proof = shortened()
+    proof["data"]["start"] = proof["data"]["start"][:1] * 6
+    with pytest.raises(verify.Refused, match="Assumption 3"):
+        verify.verify(sealed(proof))
+
+
+def test_teachers_that_are_not_orthogonal_are_refused():
+    proof = shortened()
+    proof["data"]["teachers"][1] = proof["data"]["teachers"][0]
+    with pytest.raises(verify.Refused, match="orthogonal"):
+        verify.verify(sealed(proof))
+
+
+# Planted errors in the checker, which its proofs would not survive.
+
+
+def test_a_margin_below_zero_proves_nothing():
+    proof = content("HESS-printed")
+    proof["data"] |= {"margin": "-1", "a": ["1", "0"], "b": ["1", "1"]}
+    with pytest.raises(verify.Refused, match="prove nothing"):
+        verify.verify(sealed(proof))
+
+
+@pytest.mark.parametrize(
+    ("off", "words"), [((1, 0, 0), "into itself"), ((0, 1, 0), "into itself"), ((0, 0, 1), "not within the bounds")]
+)
+def test_wrong_derivatives_in_the_checker_are_seen(off, words, monkeypatch):
+    right = verify.derivatives
+
+    def wrong(point, targets, columns):
+        slope, bend, value = right(point, targets, columns)
+        slope[0] += off[0] * arb("1e-20")
+        bend[0][0] += off[1] * arb(0, 10)
+        return slope, bend, value + off[2] * arb("1e-9")
+
+    monkeypatch.setattr(verify, "derivatives", wrong)
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(content("MINIMA-k6"))
+
+
+def test_the_checker_and_the_package_enclose_the_same():
+    """Two implementations of loss, gradient and Hessian, with different formulas."""
+    from tutelage.rigour.loss import Loss
+    from tutelage.rigour.networks import networks_of
+
+    draw = np.random.default_rng(0)
+    first, teachers = draw.normal(size=(3, 2)), draw.normal(size=(2, 2))
+    problem = tt.Problem(
+        tt.Gaussian(2), tt.TwoLayer("relu", first=teachers), tt.TwoLayer("relu", first=first, trains=("first",))
+    )
+    loss = Loss(networks_of(problem, "test"))
+    state = loss.start()
+    slope, bend, value = verify.derivatives([arb(x) for x in first.ravel()], loss.target.first.tolist(), 2)
+    assert value.overlaps(loss.value(state)) and abs(value - loss.value(state)) < 1e-12
+    for one, other in zip(slope, loss.gradient(state).first.entries(), strict=True):
+        assert one.overlaps(other) and abs(one - other) < 1e-12
+    for one, other in zip([x for row in bend for x in row], loss.hessian(state).entries(), strict=True):
+        assert one.overlaps(other) and abs(one - other) < 1e-12
+    expected = (state.first - loss.gradient(state).first * arb("0.5")).entries()
+    for half, same in ((arb("0.5"), True), (arb("0.5000001"), False)):
+        moved = verify.updated([[arb(x) for x in row] for row in first], loss.target.first.tolist(), half)
+        pairs = zip([x for row in moved for x in row], expected, strict=True)
+        assert all(one.overlaps(other) for one, other in pairs) is same
+
+
+def test_the_checker_stands_alone():
+    """It loads neither JAX nor NumPy nor anything of the package but its root, and runs as a plain file."""
+    proof = next(path for path in SHIPPED if path.stem == "HESS-printed")
+    script = (
+        "import sys; from tutelage.rigour import verify; code = verify.main(sys.argv[1:]);"
+        "loaded = {name.partition('.')[0] for name in sys.modules};"
+        "own = {name for name in sys.modules if name.startswith('tutelage')};"
+        "assert not loaded & {'jax', 'numpy', 'mpmath'}, loaded;"
+        "assert own == {'tutelage', 'tutelage.rigour', 'tutelage.rigour.verify'}, own; sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, proof], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "proved. Lemma 7" in done.stdout, done.stderr
+    alone = subprocess.run(
+        [sys.executable, verify.__file__, proof, "no_such.json"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert alone.returncode == 1 and "proved" in alone.stdout and "refused" in alone.stderr
+
+
+def test_what_cannot_be_read_is_one_sentence(tmp_path):
+    (tmp_path / "text.json").write_text("{", encoding="utf-8")
+    (tmp_path / "list.json").write_text("[]", encoding="utf-8")
+    for name, words in (("no.json", "cannot be read"), ("text.json", "not JSON"), ("list.json", "not a proof")):
+        with pytest.raises(tt.BadInput, match=words):
+            tt.prove.check(tmp_path / name)
+
+
+def relu(first, **more):
+    return tt.TwoLayer("relu", first=first, **more)
+
+
+@pytest.mark.parametrize(
+    ("student", "teacher", "words"),
+    [
+        (relu(np.eye(2) * 1.01, trains=("first",)), relu(np.eye(2)), "no local minimum above 0"),
+        (relu(np.eye(2)), relu(np.eye(2)), "trains"),
+        (relu([[1.0, 0.0]], trains=("first",)), relu(np.eye(2)), "as many students"),
+        (relu(np.eye(2), second=[1.0, 2.0], trains=("first",)), relu(np.eye(2)), "outgoing weights 1"),
+        (tt.TwoLayer("erf", first=np.eye(2), trains=("first",)), tt.TwoLayer("erf", first=np.eye(2)), "relu units"),
+    ],
+)
+def test_what_is_no_spurious_minimum_is_refused(student, teacher, words):
+    with pytest.raises(tt.BadInput, match=words):
+        tt.prove.minimum(tt.Problem(tt.Gaussian(2), teacher, student))
+
+
+@pytest.mark.parametrize("value", ["0", "1e-70", "-3.25", "1e40"])
+def test_bounds_contain_what_they_bound(value):
+    least, most = bounds(arb(value))
+    assert arb(least) < arb(value) < arb(most)
+
+
+def test_bounds_of_nothing_are_refused():
+    with pytest.raises(tt.prove.CannotEnclose):
+        bounds(arb.nan())

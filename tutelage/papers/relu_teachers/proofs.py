@@ -1,0 +1,121 @@
+"""What is proved of this paper, not measured: by ball arithmetic from exact rational data."""
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from flint import arb
+
+from tutelage import Gaussian, Problem, TwoLayer, activation, prove
+from tutelage.papers.relu_teachers import kernel
+from tutelage.papers.relu_teachers.chain import first_phase_time
+from tutelage.rigour import Kernel, Proof, Provable, ball, enclosing, form_of, precision, text, texts
+
+TEACHERS, STUDENTS, EPS1 = 2, 6, Fraction(1, 5)
+UPDATES, BROKEN = 72_000, 0
+"""After so many updates student 0 has broken the bound."""
+COSINE, SINE = Fraction(15, 17), Fraction(8, 17)
+"""Of the angle between a student and its own teacher at the start; it is orthogonal to the other (zeta = 0)."""
+BITS = 192
+
+
+def start() -> tuple[list[list[Fraction]], Fraction, Fraction]:
+    """Students that satisfy every hypothesis of Theorem 6, sigma sqrt(d) and eta, both as large as it allows."""
+    k, columns = TEACHERS, TEACHERS + STUDENTS
+    size = EPS1 ** (16 * k + 2) / (10**4 * STUDENTS)
+    rows = []
+    for i in range(STUDENTS):  # lengths from 0.9 to 1.1 sigma sqrt(d): between s1 and s2
+        length = size * Fraction(90 + 4 * i, 100)
+        row = [Fraction(0)] * columns
+        row[i % k], row[k + i] = COSINE * length, SINE * length
+        rows.append(row)
+    return rows, size, size * EPS1**2 / (100 * k**2)
+
+
+def angles() -> Proof:
+    """Descent breaks Eq. (4)."""
+    rows, size, eta = start()
+    k, columns = TEACHERS, len(rows[0])
+    teachers = [[Fraction(int(i == j)) for j in range(columns)] for i in range(k)]
+    problem = Problem(
+        Gaussian(columns),
+        TwoLayer("relu", first=np.eye(k, columns)),
+        TwoLayer("relu", first=np.ones((STUDENTS, columns)), trains=("first",)),
+    )
+
+    def excess(moment: prove.Moment) -> arb:
+        begin, square = ball((1 - COSINE) / 2), ball(EPS1**2)
+        growth = 1 + ball(eta * k * moment.update / (2 * size))
+        left = (1 - moment.cosine(BROKEN, BROKEN % k)) / 2 - square
+        return left - (begin - square) * (-growth.log() / (8 * k)).exp()
+
+    seen = prove.descend(problem, eta, UPDATES, start=rows, watch={"left minus right": excess}, bits=BITS)
+    with precision(BITS):
+        zeta = ball(COSINE).asin()
+        ratio = ball(EPS1**2) / (zeta * zeta * zeta)
+        assert ratio < SMALL and seen["left minus right"][UPDATES] > MARGIN
+        assert float(UPDATES * eta) < first_phase_time(float(EPS1), k, STUDENTS)
+        enclosed = enclosing({"left minus right": seen["left minus right"][UPDATES], "smallest zeta_i": zeta})
+    data = {
+        "k": k, "m": STUDENTS, "eps1": text(EPS1), "sigma_sqrt_d": text(size), "eta": text(eta), "norm": "1",
+        "teachers": texts(teachers), "start": texts(rows), "updates": UPDATES, "student": BROKEN,
+        "small": "1/25", "margin": "1/1000",
+    }  # fmt: skip
+    return Proof("P1-ANGLE:k=2", "descent breaks the bound on angles", data, enclosed, seen.bits)
+
+
+SMALL, MARGIN = arb("0.04"), arb("0.001")
+
+
+def spurious(k: int) -> Proof:
+    """As many students as teachers and dimensions, and a minimum that is not global.
+
+    Descent in doubles leads there from the teachers themselves with the last one replaced by a student that points away
+    from it. All that is done to one of the first k - 1 coordinates is done to the others.
+    """
+    first = np.eye(k)
+    first[-1] = np.where(np.arange(k) == k - 1, -0.5, 0.3)
+    for _ in range(DESCENT):
+        first = first - 0.2 * kernel.gradient(first, np.eye(k))
+    units = TwoLayer("relu", first=np.eye(k))
+    return prove.minimum(
+        Problem(Gaussian(k), units, TwoLayer("relu", first=first, trains=("first",))), id=f"MINIMA:k={k}"
+    )
+
+
+DESCENT = 4000
+
+
+def hessian() -> Proof:
+    """Lemma 7 as printed is not the Hessian."""
+    data = {"a": ["1", "0"], "b": ["3", "4"], "row": 0, "column": 1, "margin": "1/10"}
+    relu = form_of(activation("relu"))
+    with precision(BITS):
+        _, mixed = Kernel(relu, relu).blocks([arb(1), arb(0)], [arb(3), arb(4)])
+        # n_{w_i,w_j} = (0, 1) and n_{w_j,w_i} = (4, -3)/5 meet (3, 4)/5 and (1, 0): nothing in this entry.
+        enclosed = enclosing({"printed": arb(0), "derivative": mixed[0, 1]})
+    return Proof("HESS:printed", "a formula that is not the derivative", data, enclosed, BITS)
+
+
+PROOFS = (
+    Provable(
+        "P1-ANGLE:k=2",
+        "Theorem 3, Eq. (4); Theorem 6, Eq. (17)",
+        "Descent from a start that satisfies all hypotheses breaks the bound on the angle to the own teacher.",
+        angles,
+        30.0,
+    ),
+    *(
+        Provable(
+            f"MINIMA:k={k}",
+            "Safran and Shamir 2018, Theorem 1",
+            f"{k} students of {k} orthonormal teachers have a strict local minimum that is not global.",
+            partial(spurious, k),
+            2.0 if k < 10 else 5.0,
+        )
+        for k in range(6, 13)
+    ),
+    Provable(
+        "HESS:printed", "Lemma 7", "The printed blocks of the Hessian are not its second derivatives.", hessian, 0.1
+    ),
+)

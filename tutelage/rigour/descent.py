@@ -1,0 +1,216 @@
+"""Gradient descent in balls: where the exact iterates are, after any number of updates."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from tutelage._checks import function, mapping, real, refused, whole
+from tutelage._errors import BadInput, shown
+from tutelage._progress import Listener, reporting
+from tutelage.problem.networks import rates_given
+from tutelage.problem.problem import Problem
+from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, dot, exact, known, precision
+from tutelage.rigour.loss import Loss, State
+from tutelage.rigour.networks import Ended, Given, Networks, networks_of
+
+LAYERS = ("first", "second")
+TOLD = 200
+"""Updates between two words about progress."""
+
+
+class Moment:
+    """Descent at one update: what `watch` is asked of."""
+
+    def __init__(self, update: int, state: State, loss: Loss):
+        self.update, self.state, self._loss = update, state, loss
+        self.first, self.second = state.first.tolist(), state.second.tolist()
+        self.teacher = loss.target.first.tolist()
+
+    def loss(self) -> arb:
+        """The population loss."""
+        return self._loss.value(self.state)
+
+    def gradient(self) -> arb:
+        """The norm of the gradient in the weights that are trained."""
+        entries = [x for part in self._loss.gradient(self.state) for x in part.entries()]
+        return dot(entries, entries).sqrt()
+
+    def norm(self, student: int) -> arb:
+        """The length of a student's incoming weights."""
+        return dot(self.first[student], self.first[student]).sqrt()
+
+    def cosine(self, student: int, teacher: int) -> arb:
+        """The cosine of the angle between a student's incoming weights and a teacher's."""
+        a, b = self.first[student], self.teacher[teacher]
+        return dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+
+
+Watch = Mapping[str, Callable[[Moment], arb]]
+
+
+@dataclass(frozen=True)
+class Descended:
+    """What was watched, enclosed: `seen[name][update]`, at a precision of so many bits."""
+
+    seen: Mapping[str, Mapping[int, arb]]
+    networks: Networks
+    steps: int
+    bits: int
+    seconds: float
+
+    def __getitem__(self, name: str) -> Mapping[int, arb]:
+        return self.seen[name]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.steps} updates enclosed with {self.bits} bits in {self.seconds:.1f} s"]
+        lines += [
+            f"{name} after {update}: {value.str(12)}"
+            for name, values in self.seen.items()
+            for update, value in values.items()
+        ]
+        return "\n".join(lines)
+
+
+class _Coarse(Exception):
+    """The precision does not suffice; the sentence says for what."""
+
+
+def descend(
+    problem: Problem,
+    step: Number,
+    steps: int,
+    *,
+    watch: Watch | None = None,
+    at: Sequence[int] | None = None,
+    start: Given | Ended | None = None,
+    teacher: Given | None = None,
+    seed: int = 0,
+    rates: Mapping[str, Number] | None = None,
+    radius: float = 1e-10,
+    floor: float = 0.0,
+    bits: int = 128,
+    most_bits: int = 4096,
+    progress: Listener | None = None,
+) -> Descended:
+    """Enclose quantities along gradient descent on the population loss, from exact weights.
+
+    - `step`: its size: a fraction, a decimal as text, or a double; `rates`: factors of it for "first" and "second".
+    - `watch`: functions of a `Moment` by name, each a ball; without it the loss.
+    - `at`: after how many updates they are asked for; without it after the last.
+    - `start`, `teacher`: weights in place of the problem's own (whose doubles are exact numbers, too): a matrix of
+      incoming weights, `tt.Weights`, or a dictionary with "first" and "second".
+    - `radius`: what a ball may have, relative to its number, or to `floor` where the number is smaller. The precision
+      begins with `bits` and is doubled until that is met, to `most_bits`.
+
+    ```python
+    >>> import tutelage as tt
+    >>> relu = tt.TwoLayer("relu", first=[[1.0, 0.0]])
+    >>> student = tt.TwoLayer("relu", first=[[0.0, 1.0]], trains=("first",))
+    >>> done = tt.prove.descend(tt.Problem(tt.Gaussian(2), relu, student), "1/10", 100, radius=1e-20)
+    >>> 0 < done["loss"][100] < 0.01
+    True
+
+    ```
+    """
+    networks = networks_of(problem, "prove.descend", start, teacher, seed=seed)
+    plan = _Plan(
+        networks,
+        _sizes(exact("prove.descend: step", step), networks, rates),
+        whole("prove.descend: steps", steps, least=1),
+        _watched(watch),
+        _updates(at, steps),
+        real("prove.descend: radius", radius, above=0),
+        real("prove.descend: floor", floor, least=0),
+    )
+    bits = whole("prove.descend: bits", bits, least=16, most=MOST_BITS)
+    most_bits = whole("prove.descend: most_bits", most_bits, least=bits, most=MOST_BITS)
+    began = time.perf_counter()
+    with reporting(progress, "proved descent") as told:
+        while True:
+            try:
+                seen = plan.enclosed(bits, told)
+                return Descended(seen, networks, plan.steps, bits, time.perf_counter() - began)
+            except _Coarse as coarse:
+                if 2 * bits > most_bits:
+                    raise CannotEnclose(
+                        f"{coarse} with {bits} bits; allow more by most_bits, or a larger radius."
+                    ) from None
+                bits *= 2
+
+
+def _sizes(step: Fraction, networks: Networks, rates: Mapping[str, Number] | None) -> tuple[Fraction, Fraction]:
+    """The steps of the two layers."""
+    given = {layer: exact(f"prove.descend: the rate of {layer}", rate) for layer, rate in rates_given(rates).items()}
+    if wrong := set(given) - set(LAYERS):
+        raise BadInput(f"prove.descend: rates are given for {sorted(wrong)}, but the layers are first and second.")
+    first, second = (step * given.get(layer, 1) if layer in networks.trains else Fraction(0) for layer in LAYERS)
+    return first, second
+
+
+def _watched(watch: Watch | None) -> Watch:
+    chosen = mapping("prove.descend: watch", watch or {"loss": Moment.loss}, "a dictionary of functions of a Moment")
+    for name, asked in chosen.items():
+        function(f"prove.descend: watch {name!r}", asked, "a Moment")
+    return chosen
+
+
+def _updates(at: Sequence[int] | None, steps: int) -> tuple[int, ...]:
+    if at is None:
+        return (steps,)
+    if isinstance(at, (str, int)) or not len(at):
+        raise refused("prove.descend: at", at, "a list of numbers of updates")
+    return tuple(sorted({whole("prove.descend: at", each, most=steps) for each in at}))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be enclosed."""
+
+    networks: Networks
+    sizes: tuple[Fraction, Fraction]
+    steps: int
+    watch: Watch
+    at: tuple[int, ...]
+    radius: float
+    floor: float
+
+    def enclosed(self, bits: int, told: Listener) -> dict[str, dict[int, arb]]:
+        """All that is watched, if the precision suffices."""
+        with precision(bits):
+            loss = Loss(self.networks)
+            sizes, state = [ball(size) for size in self.sizes], loss.start()
+            seen: dict[str, dict[int, arb]] = {name: {} for name in self.watch}
+            wanted = set(self.at)
+            for update in range(self.at[-1] + 1):
+                try:
+                    if update in wanted:
+                        moment = Moment(update, state, loss)
+                        for name, ask in self.watch.items():
+                            seen[name][update] = self._fine(ask(moment), name, update)
+                    if update < self.at[-1]:
+                        state = moved(loss, state, sizes)
+                except CannotEnclose as error:
+                    raise _Coarse(f"After {update} updates: {str(error).rstrip('.')},") from None
+                if update % TOLD == 0:
+                    told(f"proved descent, {bits} bits", update, self.at[-1])
+            told(f"proved descent, {bits} bits", self.at[-1], self.at[-1])
+            return seen
+
+    def _fine(self, value: arb, name: str, update: int) -> arb:
+        """The ball itself, if it is as small as was asked."""
+        if not isinstance(value, arb):  # a float has lost its radius, and would pass for exact
+            raise BadInput(f"prove.descend: watch {name!r} gave {shown(value)}, but a ball (flint.arb) was expected.")
+        value = known(value, name)
+        size = max(value.abs_lower(), arb(self.floor))
+        if not value.rad() <= self.radius * size:
+            raise _Coarse(f"{name} after {update} updates is not known to within {self.radius:g} of itself")
+        return value
+
+
+def moved(loss: Loss, state: State, sizes: Sequence[arb]) -> State:
+    """The state after one update."""
+    gradient = loss.gradient(state)
+    return State(*(part - slope * size for part, slope, size in zip(state, gradient, sizes, strict=True)))

@@ -1,0 +1,336 @@
+"""The checker of proof files: one file, FLINT and nothing else, with formulas of its own.
+
+    python -m tutelage.rigour.verify proof.json
+
+A proof is a statement in words, exact rational data, and what was enclosed. The words are made anew from the data,
+every hypothesis is checked, and everything is enclosed again; the file is refused if a word, a number or the seal was
+changed, or if a comparison is not sure. A comparison of balls is true only if it holds for all they contain, and false
+if one is not a number: so each is asked in the direction that proves.
+
+The kernel of two relu units is `g(a, b) = |a||b| (sin t + (pi - t) cos t)/(2 pi)` with the angle t between a and b.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from flint import arb, arb_mat, arb_series, ctx, fmpq
+
+FORMAT = "tutelage proof 1"
+PARTS = {"format", "id", "kind", "says", "data", "enclosed", "bits", "versions", "sha256"}
+NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?(e-?\d{1,4})?(/\d{1,4000})?")
+Data = dict[str, Any]
+Row = list[arb]
+Exact = list[list[Fraction]]
+
+
+class Refused(ValueError):
+    """A file that proves nothing; the sentence says why."""
+
+
+def verify(proof: Data) -> dict[str, arb]:
+    """Check a proof; what it encloses, enclosed anew."""
+    need(
+        isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT, "it is not a proof of this kind"
+    )
+    need(seal(proof) == proof["sha256"], "its content is not what was sealed")
+    need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
+    kind, before = KINDS[proof["kind"]], ctx.prec
+    bits = proof["bits"]
+    need(isinstance(bits, int) and 64 <= bits <= 4096, "its precision is none")
+    try:
+        need(proof["says"] == kind.says(proof["data"]), "its words are not those of its data")
+        ctx.prec = bits
+        found = kind.check(proof["data"])
+        need(set(found) == set(proof["enclosed"]), "what it encloses is not what belongs to it")
+        for name, value in found.items():
+            least, most = (ball(exact(end)) for end in proof["enclosed"][name])
+            need(least <= value and value <= most, f"{name} is not within the bounds it gives")
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, ZeroDivisionError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(f"its data cannot be read ({type(error).__name__}: {error})") from None
+    finally:
+        ctx.prec = before
+    return found
+
+
+def seal(proof: Data) -> str:
+    """The hash of all but itself."""
+    rest = {name: value for name, value in proof.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def need(sure: Any, otherwise: str) -> None:
+    if not sure:
+        raise Refused(otherwise)
+
+
+def exact(value: Any) -> Fraction:
+    need(isinstance(value, (str, int)) and NUMBER.fullmatch(str(value)), f"{str(value)[:40]!r} is not an exact number")
+    return Fraction(value)
+
+
+def table(rows: Any) -> Exact:
+    found = [[exact(x) for x in row] for row in rows]
+    need(found and len({len(row) for row in found}) == 1, "a matrix has rows of several lengths")
+    return found
+
+
+def ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def balls(rows: Exact) -> list[Row]:
+    return [[ball(x) for x in row] for row in rows]
+
+
+def dot(a: Any, b: Any) -> Any:
+    return sum((x * y for x, y in zip(a, b, strict=True)), a[0] * 0)
+
+
+# 1. Descent that breaks the bound on angles of Theorems 3 and 6 ---------------------------------------------------
+
+
+def angle_says(data: Data) -> str:
+    return (
+        f"Eq. (4) of Theorem 3, Eq. (17) of Theorem 6, is false for k = {data['k']} teachers and m = {data['m']} "
+        "students. The start given satisfies Assumptions 1 to 3 and the conclusion of Lemma 1, with "
+        f"eps1 = {data['eps1']}, sigma sqrt(d) and eta as large as Theorem 6 allows or smaller, 10 k zeta <= eps1^2, "
+        f"and eps1^2 <= {data['small']} zeta_i^3 for every i. After {data['updates']} <= T1 updates of gradient "
+        "descent on the population loss the left side of the bound exceeds the right one by more than "
+        f"{data['margin']} for student {data['student']} (from 0)."
+    )
+
+
+def angle_check(data: Data) -> dict[str, arb]:
+    k, m, updates, student = (int(exact(data[name])) for name in ("k", "m", "updates", "student"))
+    eps1, size, eta, small = (exact(data[name]) for name in ("eps1", "sigma_sqrt_d", "eta", "small"))
+    start, teachers = table(data["start"]), table(data["teachers"])
+    need(len(start) == m and len(teachers) == k and 0 <= student < m and updates > 0, "its numbers do not fit")
+    need(len(start[0]) == len(teachers[0]), "students and teachers have rows of different lengths")
+    square = dot(teachers[0], teachers[0])  # |v|^2
+    norm = exact(data["norm"])
+    margin = exact(data["margin"])
+    need(eps1 > 0 and margin >= 0, "it would prove nothing")
+    need(norm > 0 and square == norm**2, "the norm of the teachers is another one")
+    for i, one in enumerate(teachers):
+        for j, other in enumerate(teachers):
+            need(dot(one, other) == (square if i == j else 0), "teachers are not orthogonal and of one norm")
+    heights = [[dot(w, v) for v in teachers] for w in start]
+    nearest = [row.index(max(row)) for row in heights]
+    counts = [nearest.count(number) for number in range(k)]
+    need(all(Fraction(m, 3 * k) <= n <= Fraction(3 * m, k) for n in counts), "Assumption 3 does not hold")
+    need(size > 0 and size <= eps1 ** (16 * k + 2) * norm / (10**4 * m), "sigma is too large")
+    need(eta > 0 and eta <= size * eps1**2 / (100 * k**2 * norm), "eta is too large")
+    need(updates <= eps1**2 / (100 * eta * k * m), "T1 is earlier")
+    need(all((size / 2) ** 2 <= dot(w, w) <= (2 * size) ** 2 for w in start), "Lemma 1 does not hold")
+    zeta = zeta_i = None
+    for w, row, own in zip(start, heights, nearest, strict=True):
+        for number, height in enumerate(row):
+            lean = (ball(height) / ball(dot(w, w) * square).sqrt()).asin()  # pi/2 - theta
+            need(lean.is_finite(), "a student is parallel to a teacher")
+            if number == own:
+                need(lean > 0, "a student leans away from all teachers")
+                need(ball(eps1) * ball(eps1) <= ball(small) * lean * lean * lean, "eps1^2 is too large beside zeta_i^3")
+                zeta_i = lean if zeta_i is None else zeta_i.min(lean)
+            else:
+                zeta = abs(lean) if zeta is None else zeta.max(abs(lean))
+    need(zeta is None or 10 * k * zeta <= ball(eps1**2), "10 k zeta is larger than eps1^2")
+
+    own = nearest[student]
+    begin = (1 - ball(heights[student][own]) / ball(dot(start[student], start[student]) * square).sqrt()) / 2
+    rows, targets = balls(start), balls(teachers)
+    for _ in range(updates):
+        rows = updated(rows, targets, ball(eta))
+    a, v = rows[student], targets[own]
+    left = (1 - dot(a, v) / (dot(a, a) * dot(v, v)).sqrt()) / 2 - ball(eps1**2)
+    growth = 1 + ball(eta * k * norm * updates / (2 * size))
+    excess = left - (-growth.log() / (8 * k)).exp() * (begin - ball(eps1**2))
+    need(excess > ball(margin), "the bound is not broken by so much")
+    return {"left minus right": excess, "smallest zeta_i": zeta_i}
+
+
+def updated(rows: list[Row], targets: list[Row], eta: arb) -> list[Row]:
+    """One update of descent on `1/2 E(sum relu(w_i.x) - sum relu(v_l.x))^2`."""
+    pi = arb.pi()
+    lengths, far = [dot(w, w).sqrt() for w in rows], [dot(v, v).sqrt() for v in targets]
+    units = [[x / n for x in w] for w, n in zip(rows, lengths, strict=True)]
+    axes = [[x / n for x in v] for v, n in zip(targets, far, strict=True)]
+    pairs = {}
+    for i, a in enumerate(units):
+        for j in range(i):
+            cosine = dot(a, units[j])
+            pairs[i, j] = pairs[j, i] = (1 - cosine * cosine).sqrt(), pi - cosine.acos()
+    found = []
+    for i, (w, a) in enumerate(zip(rows, units, strict=True)):
+        slope, along = [pi * x for x in w], arb(0)  # 2 pi times the gradient
+        for j, other in enumerate(rows):
+            if j != i:
+                sine, rest = pairs[i, j]
+                along += lengths[j] * sine
+                slope = [x + rest * y for x, y in zip(slope, other, strict=True)]
+        for v, axis, n in zip(targets, axes, far, strict=True):
+            cosine = dot(a, axis)
+            rest = pi - cosine.acos()
+            along -= n * (1 - cosine * cosine).sqrt()
+            slope = [x - rest * y for x, y in zip(slope, v, strict=True)]
+        found.append([x - eta * (y + along * u) / (2 * pi) for x, y, u in zip(w, slope, a, strict=True)])
+    return found
+
+
+# 2. A strict local minimum that is not global ----------------------------------------------------------------------
+
+
+def minimum_says(data: Data) -> str:
+    students, teachers = len(data["middle"]), len(data["teachers"])
+    return (
+        f"The population loss 1/2 E(sum relu(w_i.x) - sum relu(v_l.x))^2 of {students} students, with the {teachers} "
+        f"teachers given, in {len(data['teachers'][0])} dimensions, has a local minimum that is strict and not global: "
+        f"within {data['radius']} of the entries given there is exactly one stationary point, all eigenvalues of the "
+        f"Hessian there are above {data['least']}, and the loss is above {data['loss']}, while it is 0 where the first "
+        f"students are the teachers and all others are 0."
+    )
+
+
+def minimum_check(data: Data) -> dict[str, arb]:
+    middle, teachers = table(data["middle"]), table(data["teachers"])
+    radius, least, loss = (exact(data[name]) for name in ("radius", "least", "loss"))
+    need(len(middle[0]) == len(teachers[0]) and len(middle) >= len(teachers), "its numbers do not fit")
+    need(radius > 0 and least > 0 and loss > 0, "its bounds prove nothing")
+    count, columns, targets = len(middle), len(middle[0]), balls(teachers)
+    size, wide = count * columns, arb(0, 1) * ball(radius)
+    point = [x for row in balls(middle) for x in row]
+    around = [x + wide for x in point]
+    slope, _, _ = derivatives(point, targets, columns)
+    _, bend, value = derivatives(around, targets, columns)
+    guess = arb_mat(bend).mid().inv().mid()
+    eye = arb_mat([[int(i == j) for j in range(size)] for i in range(size)])
+    image = (eye - guess * arb_mat(bend)) * arb_mat([[wide]] * size) - guess * arb_mat([[x] for x in slope])
+    for entry in image.entries():  # Krawczyk: the box is mapped into its own interior
+        need(abs(entry) < ball(radius), "the box is not mapped into itself")
+    lifted = [[x - ball(least) * int(i == j) for j, x in enumerate(row)] for i, row in enumerate(bend)]
+    for p, row in enumerate(lifted):  # L D L'
+        need(row[p] > 0, "the Hessian is not as positive as that")
+        for i in range(p + 1, size):
+            factor = row[i] / row[p]
+            for j in range(i, size):
+                lifted[i][j] -= factor * row[j]
+    need(value > ball(loss), "the loss is not as large as that")
+    return {"loss": value}
+
+
+def derivatives(point: Row, targets: list[Row], columns: int) -> tuple[Row, list[Row], arb]:
+    """Gradient, Hessian and loss at a point or over a box."""
+    pi, rows = arb.pi(), [point[n : n + columns] for n in range(0, len(point), columns)]
+    sides = [(row, 1) for row in rows] + [(row, -1) for row in targets]
+    lengths = [dot(a, a).sqrt() for a, _ in sides]
+    units = [[x / n for x in a] for (a, _), n in zip(sides, lengths, strict=True)]
+    slope, bend, value = [arb(0)] * len(point), [[arb(0)] * len(point) for _ in point], arb(0)
+    for i, (_, sign) in enumerate(sides):
+        value += lengths[i] * lengths[i] / 4
+        for j, (b, other) in enumerate(sides):
+            if j == i or (i >= len(rows) and j >= i):
+                continue
+            cosine = dot(units[i], units[j])
+            sine, rest = (1 - cosine * cosine).sqrt(), pi - cosine.acos()
+            kernel = lengths[i] * lengths[j] * (sine + rest * cosine) / (2 * pi)
+            if j < i:
+                value += sign * other * kernel
+            if i >= len(rows):
+                continue
+            begin = i * columns
+            over = [(y - cosine * x) / sine for x, y in zip(units[i], units[j], strict=True)]  # b's part across a
+            under = [(x - cosine * y) / sine for x, y in zip(units[i], units[j], strict=True)]  # a's part across b
+            own = lengths[j] * sine / lengths[i]
+            for p in range(columns):
+                slope[begin + p] += other * (lengths[j] * sine * units[i][p] + rest * b[p]) / (2 * pi)
+                for q in range(columns):
+                    same = int(p == q)
+                    bend[begin + p][begin + q] += (
+                        other * own * (same - units[i][p] * units[i][q] + over[p] * over[q]) / (2 * pi)
+                    )
+                    if other > 0:
+                        bend[begin + p][j * columns + q] += (
+                            rest * same + units[i][p] * over[q] + units[j][p] * under[q]
+                        ) / (2 * pi)
+    for n, x in enumerate(point):
+        slope[n] += x / 2
+        bend[n][n] += arb(1) / 2
+    return slope, bend, value
+
+
+# 3. A formula that is not the derivative ---------------------------------------------------------------------------
+
+
+def misprint_says(data: Data) -> str:
+    return (
+        f"Lemma 7 as printed is not the Hessian: for students w_i = {data['a']} and w_j = {data['b']} the printed "
+        f"block Lambda_ij has in row {data['row']}, column {data['column']} (from 0) an entry that differs from the "
+        f"second derivative of the loss by more than {data['margin']}, whatever the other students and the teachers "
+        "are."
+    )
+
+
+def misprint_check(data: Data) -> dict[str, arb]:
+    a, b = ([ball(exact(x)) for x in data[name]] for name in ("a", "b"))
+    row, column, before = int(exact(data["row"])), int(exact(data["column"])), ctx.cap
+    margin = exact(data["margin"])
+    need(margin >= 0, "it would prove nothing")
+    need(len(a) == len(b) and 0 <= row < len(a) and 0 <= column < len(a), "its numbers do not fit")
+    ctx.cap = 2
+    try:  # the slope in a, `(|b| sin t a/|a| + (pi - t) b)/(2 pi)`, along b + h e: its coefficient of h
+        here, there = [arb_series([x]) for x in a], [arb_series([x, int(n == column)]) for n, x in enumerate(b)]
+        long, other = dot(here, here).sqrt(), dot(there, there).sqrt()
+        cosine = dot(here, there) / (long * other)
+        sine = (1 - cosine * cosine).sqrt()
+        slope = (other * sine * here[row] / long + (arb.pi() - cosine.acos()) * there[row]) / (2 * arb.pi())
+        derivative = slope[1]
+    finally:
+        ctx.cap = before
+    p, q = dot(a, a).sqrt(), dot(b, b).sqrt()
+    u, v = [x / p for x in a], [x / q for x in b]
+    c = dot(u, v)
+    s = (1 - c * c).sqrt()
+    of_a, of_b = (v[row] - c * u[row]) / s, (u[row] - c * v[row]) / s  # n_{w_i,w_j} and n_{w_j,w_i}
+    printed = ((arb.pi() - c.acos()) * int(row == column) + of_a * v[column] + of_b * u[column]) / (2 * arb.pi())
+    need(abs(printed - derivative) > ball(margin), "the printed entry is not off by so much")
+    return {"printed": printed, "derivative": derivative}
+
+
+class Kind(NamedTuple):
+    """A kind of proofs: its words, and what must be shown."""
+
+    says: Callable[[Data], str]
+    check: Callable[[Data], dict[str, arb]]
+
+
+KINDS = {
+    "descent breaks the bound on angles": Kind(angle_says, angle_check),
+    "a local minimum that is not global": Kind(minimum_says, minimum_check),
+    "a formula that is not the derivative": Kind(misprint_says, misprint_check),
+}
+
+
+def main(paths: list[str]) -> int:
+    """Check files, one after the other; 1 if one is refused."""
+    worst = 0
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                proof = json.load(file)
+            found = verify(proof)
+            print(f"{path}: proved. {proof['says']}")
+            print(*(f"  {name}: {value.str(12)}" for name, value in found.items()), sep="\n")
+        except (OSError, ValueError) as error:
+            print(f"{path}: refused, {error}.", file=sys.stderr)
+            worst = 1
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
