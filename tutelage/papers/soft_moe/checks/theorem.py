@@ -195,6 +195,12 @@ _ROBUST = {
 }
 
 
+UNDECIDED = {
+    "quiet": "Seen in most seeds; the few in which two recoveries come together leave it open, as the reading says.",
+    "window": "Few starts have a T*: all that were looked at keep their features, but they are too few to decide.",
+}
+
+
 def _from_iid(check: Clause, after: bool) -> Callable[[Evidence], Finding]:
     """A clause from the paper's start; of those about the time after T* from starts that have one."""
 
@@ -221,7 +227,7 @@ def _both(
             kind=Kind.READING,
             reading=_CHOSEN + _ROBUST[name],
             expected=iid,
-            explanation=BREAKS if iid is Verdict.FAILS else "",
+            explanation=BREAKS if iid is Verdict.FAILS else UNDECIDED.get(name, ""),
         ),
         Claim(
             f"{id}:orthonormal",
