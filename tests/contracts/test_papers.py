@@ -1,6 +1,7 @@
 """What every paper must do: settings that hold together, a run by each of its dynamics, claims that can fail."""
 
 import ast
+import re
 
 import numpy as np
 import pytest
@@ -95,6 +96,7 @@ def test_claims_say_whose_statement_they_are(name):
         assert bool(claim.mended) == (claim.kind is Kind.SLIP), claim.id
         assert not claim.mended or claims[claim.mended].kind is not Kind.SLIP, claim.id
         assert not claim.must_hold or claim.kind in (Kind.PAPER, Kind.OURS), claim.id
+        assert not claim.unconditional or re.match("Theorem|Corollary", claim.where), claim.id
 
 
 def planted(name) -> set[str]:

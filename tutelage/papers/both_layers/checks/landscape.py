@@ -158,9 +158,9 @@ def caption_mended(evidence: Evidence) -> Finding:
 
 
 def _stationary(evidence: Evidence, *multiples: float) -> Finding:
-    """The norm of the gradient where w_1 and w_2 are these multiples of the target, v = (1, -1)."""
+    """The norm of the gradient in W where w_1 and w_2 are these multiples of the target, v = (1, -1) being fixed."""
     second, first = np.array([[[1.0], [-1.0]]]), np.array(multiples)[None, :, None] * TARGET[0]
-    norm = float(_gradient_norms(evidence, second, first, TARGET)[0])
+    norm = float(np.linalg.norm(evidence.gradients(second, first, TARGET)[1]))
     return at_most(norm, 1e-8, seeds=1, detail=f"L = {float(evidence.losses(second, first, TARGET)[0]):.2f} there.")
 
 
