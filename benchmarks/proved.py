@@ -1,6 +1,6 @@
 """Updates of proved descent in a second, against precision and number of students: the table of docs/proved.md.
 
-    python benchmarks/proved.py
+python benchmarks/proved.py
 """
 
 import time

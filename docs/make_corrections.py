@@ -34,19 +34,17 @@ words."""
 ASIDE = """## What is not listed
 
 - Tests of asymptotic statements at sizes that can be run, when they fail for no other reason than the size:
-  Lemma 3 of `soft_moe` (norms, at `d` below 4e9), Lemmas 4.8, 4.9, 4.10, C.2 and Remark 4.11 of `cluster_moe`
-  (SM-L3:norms, CM-05:lemma, CM-06, CM-08, CM-17:small, CM-18:samples, CM-27:signal), the second bullet of Lemma
-  A.3 of `beyond_ntk` (C15:bad, C16:here).
+  Lemma 3 of `soft_moe` (norms, at `d` below 4e9), Lemmas 4.9 and C.14 of `cluster_moe` (SM-L3:norms, CM-08,
+  CM-17:small, CM-18:samples), the second bullet of Lemma A.3 of `beyond_ntk` (C15:bad, C16:here).
 - Hypotheses that runs do not meet though the conclusion is seen: BL32 of `both_layers`, CM-24 of `cluster_moe`.
 - Statements carried beyond their hypotheses, such as Gaussian starts in `relu_teachers` or experts that know
-  both tasks in `cluster_moe` (CM-17:explored, CM-18:explored), and predictions of our own that failed (BL50,
-  CM-11:exponent, CM-11:six).
+  both tasks in `cluster_moe` (CM-17:explored, CM-18:explored), and predictions of our own that failed (BL50).
 - Figure 2 of `beyond_ntk` (F2): our claim follows the population gradient, and the paper's figure has 10^4
   samples. That orders 4 and 6 are above 0.1 for long is right in its setting; that the plateau ends is our
   finding, not a contradiction.
-- Eq. (9) and (10) of `relu_teachers`, which hold in our check from `sigma sqrt(d)` = 0.01. By the law of the
-  plateau's length (LENGTH) we expect them to fail from `T2` on for smaller `sigma` and two teachers or more; that
-  is no claim yet."""
+- Eq. (9) and (10) of `relu_teachers` at small `sigma`. They hold in P2-END and P3-RATE from `sigma sqrt(d)` = 0.01. For
+  two teachers or more `T2` lies in the plateau when `sigma` is smaller (LENGTH), and the constant of Eq. (10) goes to
+  zero with it (P3-RATE:sigma). How small `sigma` may be is left open there, so this is a reading of ours."""
 
 
 def page() -> str:

@@ -203,10 +203,10 @@ CLAIMS = [
     claim(wider, "Section 4", "One student more makes spurious minima at least twice as rare."),
     claim(
         symmetric, "Arjevani and Field 2020", "Spurious minima are symmetric: two or three groups of students alike.",
-        kind="ours",
+        kind=tt.Kind.OURS,
     ),
-    claim(descent, "Section 4", "Descent with a step of 0.1 ends where the flow does, but for 2 %.", kind="ours"),
-    claim(minima, "Section 4", "Every start ends in a minimum with a positive Hessian.", kind="ours"),
+    claim(descent, "Section 4", "Descent with a step of 0.1 ends where the flow does, but for 2 %.", kind=tt.Kind.OURS),
+    claim(minima, "Section 4", "Every start ends in a minimum with a positive Hessian.", kind=tt.Kind.OURS),
 ]  # fmt: skip
 
 

@@ -214,7 +214,7 @@ CLAIMS = [
     claim(in_order, "saddle to saddle", "Directions are found one after another, from the lowest stair on."),
     claim(product, "leap 3", "Without stairs z1 z2 z3 takes samples like d^2."),
     claim(
-        pair, "leap 2", "z1 z2 takes samples like d log d: (log d) / 2 over the step.", kind="ours",
+        pair, "leap 2", "z1 z2 takes samples like d log d: (log d) / 2 over the step.", kind=tt.Kind.OURS,
         explanation="Overlaps grow by a factor e in 1 / step samples, from about d^(-1/2): the constant is ours.",
     ),
     claim(gap_1, "leap 2", "z1 of z1 + 3 z1 z2 z3 takes samples like d."),

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import conditions_are_told
 
 import tutelage as tt
 from tutelage.analysis.claims import Verdict
@@ -29,7 +30,7 @@ def small_sizes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(rivals.DIMENSIONS, "quick", (SMALL,))
         patch.setitem(rivals.SAMPLES, "quick", (FEW, SMALL))
-        patch.setitem(checks.CELLS, "quick", ((8, 64), (8, 200)))
+        patch.setitem(checks.CELLS, "quick", ((8, 200), (10, 200)))
         patch.setitem(checks.FLOOR, "quick", (1000,))
         yield
 
@@ -43,7 +44,7 @@ def evidence():
 def test_every_claim_has_its_expected_verdict(id, evidence):
     found = BY_ID[id].check(evidence)
     assert found.verdict is BY_ID[id].expected, found.detail
-    assert found.detail
+    assert found.detail and conditions_are_told(BY_ID[id], found)
 
 
 def scaled(factor, place, name):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from papers.figures import again
 from scipy.integrate import solve_ivp
+from tables import conditions_are_told
 
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import Verdict
@@ -209,6 +210,7 @@ HERE = (
     "C19",
     "C19:unequal",
     "C19:net",
+    "C19:growth",
     "C19:law",
     "C20",
 )
@@ -216,7 +218,8 @@ HERE = (
 
 @pytest.mark.parametrize("id", HERE)
 def test_verdict(id):
-    assert CLAIMS[id].check(QUICK).verdict is CLAIMS[id].expected
+    found = CLAIMS[id].check(QUICK)
+    assert found.verdict is CLAIMS[id].expected and conditions_are_told(CLAIMS[id], found)
 
 
 def scaled_excess(monkeypatch):
@@ -261,13 +264,13 @@ def doubled_law(monkeypatch):
 
 
 def large_loss(monkeypatch):
-    monkeypatch.setattr(masses, "loss", lambda *args, honest=masses.loss: 10 * honest(*args))
+    monkeypatch.setattr(mixture.Mixture, "loss", lambda at, honest=mixture.Mixture.loss: 10 * honest(at))
 
 
 PLANTED = {
     "C9": scaled_excess, "C10": doubled_order_two, "C30": forgotten_order_two, "C17": weak_axes, "C18": weak_axes,
     "C18:printed": halved_in_print, "C18:neuron": doubled_signal, "C19": weak_axes, "C19:unequal": always(net=True),
-    "C19:net": always(net=False), "C19:law": doubled_law, "C20": large_loss,
+    "C19:net": always(net=False), "C19:growth": always(net=True), "C19:law": doubled_law, "C20": large_loss,
 }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ SETTINGS = ClusterMoeSettings(**TINY)
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
     """The quick laboratory is a tiny one, and nothing made of it is kept."""
-    monkeypatch.setattr(runs, "SMALL", runs.SMALL | TINY)
+    monkeypatch.setitem(runs.QUICK, "lab_b", runs.QUICK["lab_b"] | TINY)
     exploring.scratch.cache_clear()
     yield
     exploring.scratch.cache_clear()

@@ -5,6 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from papers.figures import shown
 
 from tutelage._errors import BadInput
@@ -20,9 +21,9 @@ from tutelage.papers.cluster_moe import (
     presets,
     result,
     runs,
-    second_layer,
     stages,
 )
+from tutelage.papers.cluster_moe.checks import experiment
 from tutelage.papers.cluster_moe.checks import pipeline as checks
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.figures import errors, paper_size, recovered, specialisation, training
@@ -36,7 +37,7 @@ TINY = ClusterMoeSettings(
     ridge_samples=2000, test_samples=2000, vanilla_width=8, noise=2.0,
 )  # fmt: skip
 SEEDS = [0, 1]
-CLAIMS = {claim.id: claim for claim in checks.CLAIMS}
+CLAIMS = {claim.id: claim for claim in (*checks.CLAIMS, *experiment.CLAIMS)}
 QUICK, FULL = Evidence(), Evidence(size="full")
 
 
@@ -86,45 +87,118 @@ def verdict(id, evidence=QUICK):
 
 # The claims.
 
-SOUND = [
-    "CM-08", "CM-18:trained", "CM-22", "CM-22:mean", "CM-22:width", "CM-22:samples", "CM-25", "CM-MUST:experts",
-    "CM-MUST:clusters", "CM-MUST:vanilla",
-]  # fmt: skip
+LABS = ("CM-08", "CM-18:trained", "CM-22", "CM-22:clusters", "CM-11:forgets")
+EXPERIMENT = [f"CM-EXP:{part}{kind}" for part in ("router", "experts", "error") for kind in ("", ":mended")]
 
 
-@pytest.mark.parametrize("id", SOUND)
+@pytest.mark.parametrize("id", [*LABS, *(f"{id}:lab_a" for id in LABS), "CM-25", *EXPERIMENT])
 def test_claims_hold_where_all_is_as_promised(planted, id):
-    assert verdict(id) is Verdict.HOLDS
+    assert verdict(id, FULL) is Verdict.HOLDS
 
 
 def test_ids_and_sentences():
-    assert len(CLAIMS) == len(checks.CLAIMS)
-    for claim in checks.CLAIMS:
+    assert len(CLAIMS) == len(checks.CLAIMS) + len(experiment.CLAIMS)
+    for claim in CLAIMS.values():
         assert claim.statement.endswith(".") and claim.setting
         assert claim.explanation or claim.expected is Verdict.HOLDS
 
 
-@pytest.mark.parametrize("id", [id for id in CLAIMS if id.endswith("lab_a")])
+@pytest.mark.parametrize("id", [id for id in CLAIMS if id.endswith("lab_a") or id in EXPERIMENT])
 def test_what_takes_minutes_is_not_run_in_quick_size(id):
     assert verdict(id) is Verdict.NOT_REACHED
 
 
-def test_the_other_laboratory_is_run_in_full_size(planted):
-    assert verdict("CM-18:trained:lab_a", FULL) is Verdict.HOLDS
+# What of the ideal Dataset is changed, and the verdict after it.
 
 
-def test_a_right_definition_is_seen(planted):
-    start = planted["explore_overlap"].values[:, 0]
-    start[:, :, 1, 0] = 0.3  # Definition 4.7 names the first task, which then is the first to grow
-    assert verdict("CM-07") is Verdict.HOLDS
-    planted["explore_overlap"].values[:, -1, :, 0, 1] = 0.9
-    assert verdict("CM-07") is Verdict.FAILS
+def wrong_starts(data):
+    data["explore_overlap"].values[:, -1, :, 0, 1] = 0.9  # and Definition 4.7 names the first task
 
 
-@pytest.mark.parametrize("row", [1, 2], ids=["local", "global"])
-def test_a_second_overlap_of_the_same_size_is_seen(planted, row):
-    planted["explore_overlap"].values[1, -1, 2, 3, row] = 0.6
-    assert verdict("CM-08") is Verdict.FAILS
+def right_starts(data):
+    data["explore_overlap"].values[:, 0, :, 1, 0] = 0.3
+    data["explore_overlap"].values[:, -1, :, 0, 1] = 0.1
+
+
+def another_as_large(data):
+    data["explore_overlap"].values[1, -1, 2, 3, 2] = 0.6
+
+
+def nobody_for_a_cluster(data):
+    data["sharp"].values[1, 1::2] = False
+
+
+def large_errors(data):
+    data["error"].values[:, 0] = 0.5, 0.51
+
+
+def no_global_task(data):
+    data["overlap"].values[:, -1, 0::2, :, 2] = 0.5
+
+
+def a_global_task(data):
+    data["vanilla_overlap"].values[1, -1, 3, 2] = -0.11
+
+
+def signs_change(data):
+    data["overlap"].values[0, 2, 1, 0, 3:] = 0.34, -0.34  # rho |nu| > 1, where alpha_4 has changed its sign
+
+
+PLANTED = {
+    **dict.fromkeys(("CM-08", "CM-08:lab_a"), another_as_large),
+    **dict.fromkeys(("CM-18:trained", "CM-18:trained:lab_a"), nobody_for_a_cluster),
+    **dict.fromkeys(("CM-EXP:router", "CM-EXP:router:mended"), nobody_for_a_cluster),
+    **dict.fromkeys(("CM-22", "CM-22:lab_a", "CM-EXP:error", "CM-EXP:error:mended"), large_errors),
+    **dict.fromkeys(("CM-22:clusters", "CM-22:clusters:lab_a"), no_global_task),
+    **dict.fromkeys(("CM-EXP:experts", "CM-EXP:experts:mended"), no_global_task),
+    **dict.fromkeys(("CM-11:forgets", "CM-11:forgets:lab_a"), a_global_task),
+    **dict.fromkeys(("CM-24:trained", "CM-24:trained:lab_a"), signs_change),
+}
+
+
+@pytest.mark.parametrize("id", PLANTED)
+def test_planted_errors_are_seen(planted, id):
+    for name in ("explore_overlap", "overlap"):
+        planted[name].values[..., 3:] = 0.0
+    assert verdict(id, FULL) is Verdict.HOLDS
+    PLANTED[id](planted)
+    assert verdict(id, FULL) is Verdict.FAILS
+
+
+@pytest.mark.parametrize("id", ["CM-07", "CM-07:lab_a"])
+def test_a_right_definition_is_seen(planted, id):
+    right_starts(planted)
+    planted["explore_overlap"].values[:, -1, :, 1, 0] = 0.9
+    many = xr.concat([planted] * 100, "seed").assign_coords(seed=[0, 1] * 100)  # eight cannot tell 0.99
+    assert CLAIMS[id].check.__closure__ is not None
+    lab = checks.Lab(TINY, many)
+    assert checks.definition_foretells(lab).verdict is Verdict.HOLDS
+    wrong_starts(many)
+    assert checks.definition_foretells(lab).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("id", ["CM-22:experts", "CM-22:experts:lab_a"])
+def test_experts_that_miss_a_task_are_seen(planted, monkeypatch, id):
+    many = xr.concat([planted] * 20, "seed")
+    monkeypatch.setattr(runs, "laboratory", lambda name, size: many)
+    assert verdict(id, FULL) is Verdict.HOLDS
+    many["overlap"].values[:, -1, 0, :, 2] = 0.5  # one of four
+    assert verdict(id, FULL) is Verdict.FAILS
+    many["served"].values[:] = 2 - np.arange(4) % 2  # a task of the other cluster does not count
+    assert verdict(id, FULL) is Verdict.FAILS
+    many["sharp"].values[:] = False
+    assert verdict(id, FULL) is Verdict.NOT_REACHED
+
+
+@pytest.mark.parametrize("id", ["CM-11:trained", "CM-11:trained:lab_a"])
+def test_an_overlap_on_the_way_is_seen(planted, monkeypatch, id):
+    assert verdict(id, FULL) is Verdict.NOT_APPLICABLE  # k = 4
+    six = TINY.model_copy(update={"local": ({6: 1.0}, {6: -1.0}), "shared": {6: 1.0}, "dim": 400})
+    monkeypatch.setattr(runs, "configured", lambda name, size: six)
+    planted["vanilla_overlap"].values[..., 2] = 0.05
+    assert verdict(id, FULL) is Verdict.HOLDS
+    planted["vanilla_overlap"].values[0, 2, 1, 2] = 0.3  # not at the end
+    assert verdict(id, FULL) is Verdict.FAILS
 
 
 def test_an_expert_that_learns_nothing_is_seen(planted):
@@ -132,51 +206,12 @@ def test_an_expert_that_learns_nothing_is_seen(planted):
     assert verdict("CM-08") is Verdict.FAILS
 
 
-def test_a_cluster_without_an_expert_is_seen(planted):
-    planted["sharp"].values[1, 1::2] = False
-    assert verdict("CM-18:trained") is Verdict.FAILS
-    assert verdict("CM-MUST:clusters") is Verdict.FAILS
-
-
-def test_more_than_half_of_the_error_is_seen(planted):
-    planted["error"].values[1, 0] = 0.4
-    assert verdict("CM-22") is Verdict.FAILS
-    assert verdict("CM-22:mean") is Verdict.NOT_REACHED
-    planted["error"].values[:, 0] = 0.5, 0.51
-    assert verdict("CM-22:mean") is Verdict.FAILS
-
-
-@pytest.mark.parametrize(("id", "name"), [("CM-22:width", "by_width"), ("CM-22:samples", "by_samples")])
-def test_errors_that_do_not_fall_are_seen(planted, monkeypatch, id, name):
-    real = getattr(second_layer, name)(TINY, planted)
-    monkeypatch.setattr(second_layer, name, lambda settings, data: real.copy(data=real.values[:, ::-1]))
-    assert verdict(id) is Verdict.FAILS
-
-
-def test_an_expert_that_misses_a_task_is_seen(planted):
-    planted["overlap"].values[:, -1, 0, :, 2] = 0.5  # one of four, in both seeds
-    assert verdict("CM-MUST:experts") is Verdict.FAILS
-    assert verdict("CM-MUST:clusters") is Verdict.HOLDS  # another serves the same cluster
-    planted["overlap"].values[:, -1, 2, :, 0] = 0.5
-    assert verdict("CM-MUST:clusters") is Verdict.FAILS
-
-
-def test_a_task_of_the_other_cluster_does_not_count(planted):
-    planted["served"].values[:] = 2 - np.arange(4) % 2
-    assert verdict("CM-MUST:experts") is Verdict.FAILS
-
-
-def test_a_vanilla_network_that_learns_the_global_task_is_seen(planted):
-    planted["vanilla_overlap"].values[1, -1, 3, 2] = -0.11
-    assert verdict("CM-MUST:vanilla") is Verdict.FAILS
-
-
-def test_changes_of_sign_are_seen(planted):
-    for name in ("explore_overlap", "overlap"):
-        planted[name].values[..., 3:] = 0.0
-    assert verdict("CM-24:trained") is Verdict.HOLDS
-    planted["overlap"].values[0, 2, 1, 0, 3:] = 0.34, -0.34  # rho |nu| > 1, where alpha_4 has changed its sign
-    assert verdict("CM-24:trained") is Verdict.FAILS
+def test_a_smaller_step_keeps_what_is_learned(monkeypatch):
+    readings = {"units of the lowest order": experiment.READINGS["a eps h_3"]}
+    monkeypatch.setattr(experiment, "READINGS", readings)
+    assert verdict("CM-EXP:step") is Verdict.FAILS
+    monkeypatch.setitem(experiment.STATED, "step", 2e-6)  # the last one of the mended preset
+    assert verdict("CM-EXP:step") is Verdict.HOLDS
 
 
 @pytest.fixture
@@ -214,7 +249,6 @@ def test_intervals_of_means_cover():
 # The figures.
 
 FIGURES = (
-    (specialisation, specialisation.explored, ("Neurons that know a task, seed 0", "The same in 2 seeds")),
     (specialisation, specialisation.routing, ("Router and means, seed 0", "Routing probabilities, seed 0",
                                               "All seeds, every point an expert")),
     (recovered, recovered.sheet, 4),
@@ -223,7 +257,7 @@ FIGURES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("module", "sheet", "titles"), FIGURES, ids=["fig1a", "fig1b", "fig2", "training", "errors"])
+@pytest.mark.parametrize(("module", "sheet", "titles"), FIGURES, ids=["fig1b", "fig2", "training", "errors"])
 def test_figures_show_something(tiny, module, sheet, titles):
     made = sheet(module.read_off(ideal(tiny), TINY))
     assert made.caption and "nan" not in made.caption
@@ -260,20 +294,42 @@ def test_the_most_sharply_routed_are_shown(tiny):
     assert learned.sharpest(data)[0].tolist() == [0, 3]  # not expert 1, which sees much of the other cluster too
 
 
-def test_the_small_version_says_so(tiny, monkeypatch):
+@pytest.fixture
+def small_paper(tiny, monkeypatch):
+    """The paper's experiment is the tiny Dataset."""
     small = ClusterMoeSettings(**TINY.model_dump() | {"vanilla_width": 0})
-    monkeypatch.setattr(paper_size, "laboratory", lambda *given, **changes: ideal(tiny).isel(seed=[0]))
-    monkeypatch.setattr(paper_size, "configured", lambda *given, **changes: small)
-    for size, title in (("quick", "A small version of"), ("full", "The paper's experiment")):
-        made = paper_size.sheet(paper_size.compute(small, size))
-        assert made.title.startswith(title) and len(made.panels) == 6
+    for module in (paper_size, specialisation):
+        monkeypatch.setattr(module, "laboratory", lambda *given: ideal(tiny).isel(seed=[0]))
+        monkeypatch.setattr(module, "configured", lambda *given: small)
+
+
+def test_the_small_version_says_so(small_paper):
+    for figure in paper_size.FIGURES:
+        for size, title in (("quick", "A small version of"), ("full", "The paper's experiment")):
+            made = figure.sheet(figure.compute(TINY, size))
+            assert made.title.startswith(title) and len(made.panels) == 6
+            assert ("mended" in made.title) == figure.id.endswith("mended")
+
+
+def test_the_first_figure_is_of_the_paper(small_paper):
+    figure = specialisation.FIGURES[0]
+    made = figure.sheet(figure.compute(TINY, "quick"))
+    titles = [panel.title for panel in made.panels]
+    assert titles == ["Neurons that know a task: as stated", "Neurons that know a task: mended"]
+    assert all(panel.fields[0].values.shape == (3, 4) for panel in made.panels)
 
 
 def test_the_small_version_differs_in_size_only():
-    small, full = (runs.configured("paper_fig1", size, **paper_size.CHANGES[size]) for size in ("quick", "full"))
-    same = ("local", "shared", "interference", "means", "radius", "activation", "experts", "explore_width")
+    small, full = (runs.configured("paper_fig1", size) for size in ("quick", "full"))
+    same = ("local", "shared", "interference", "means", "radius", "activation", "bias", "experts", "average_ties")
     assert all(getattr(small, name) == getattr(full, name) for name in same)
-    assert (full.dim, full.width, full.explore_samples) == (200, 500, 3_500_000)
+    for settings in (small, full):  # learning rate 1
+        assert settings.explore_step == 1 / (settings.experts * settings.explore_width)
+        assert settings.step == settings.late_step == 1 / settings.width
+    assert (full.dim, full.width, full.explore_width, full.router_steps) == (200, 500, 500, 300)
+    assert (full.explore_samples, full.samples + full.late_samples) == (3_500_000, 10_000_000)
+    mended = runs.configured("paper_fig1_mended", "full")
+    assert set(presets.changed(mended)) == {"explore_step", "router_steps", "step", "late_step"}
 
 
 # A run's Dataset.
@@ -314,9 +370,23 @@ def test_sharply():
 def test_what_the_paper_does_not_state():
     paper = ClusterMoeSettings(**presets.PRESETS["paper_fig1"])
     (sentence,) = presets.unstated(paper)
-    assert "does not state" in sentence and f"{paper.explore_step:g}" in sentence
+    assert "does not state" in sentence and "paper_fig1_mended" in sentence
+    (sentence,) = presets.unstated(ClusterMoeSettings(**presets.PRESETS["paper_fig1_mended"]))
+    assert "router_steps 1 for 300" in sentence and "step 2e-05 for 0.002" in sentence
     assert presets.unstated(ClusterMoeSettings()) == []
     assert presets.unstated(ClusterMoeSettings(**presets.PRESETS["paper_fig1"] | {"dim": 100})) == []
+
+
+def test_tasks_and_means_with_given_products():
+    frame = ClusterMoeSettings(correlation=0.2, slant=0.1).problem().frame
+    wanted = np.eye(5)
+    wanted[:3, :3] += 0.2 * (1 - np.eye(3))
+    wanted[:3, 3:] = 0.1, -0.1
+    wanted[3:, :3] = wanted[:3, 3:].T
+    wanted[3, 4] = wanted[4, 3] = -1.0
+    assert np.allclose(frame @ frame.T, wanted, atol=1e-14)
+    with pytest.raises(ValueError, match="slant is 0.6"):
+        ClusterMoeSettings(slant=0.6)
 
 
 # Taken up again.

@@ -34,9 +34,12 @@ def test_verdicts_are_those_expected(claim):
 @pytest.fixture
 def anew():
     """Nothing that was made with a planted error is kept."""
-    router._covering.cache_clear(), router._population.cache_clear()
+    kept = (router._covering, router._population, router.starts)
+    for each in kept:
+        each.cache_clear()
     yield
-    router._covering.cache_clear(), router._population.cache_clear()
+    for each in kept:
+        each.cache_clear()
 
 
 # The start.
@@ -57,9 +60,10 @@ def test_a_bound_that_is_too_high_is_seen(monkeypatch):
     assert verdict("CM-05:printed") is Verdict.FAILS
 
 
-def test_more_experts_are_enough(monkeypatch, anew):
-    monkeypatch.setattr(router, "EXPERTS", 14)
-    assert verdict("CM-05:lemma") is Verdict.HOLDS
+def test_too_few_experts_are_seen(monkeypatch, anew):
+    """The paper's own experiment has 8."""
+    monkeypatch.setattr(router, "enough_experts", lambda clusters, delta: 8)
+    assert verdict("CM-05:lemma") is Verdict.FAILS
 
 
 def test_exact_covering_by_counting():
@@ -69,14 +73,27 @@ def test_exact_covering_by_counting():
         assert router.covered(clusters, experts) == pytest.approx(seen, abs=1e-12)
 
 
-def test_winners_that_stand_out_are_seen(monkeypatch):
+@pytest.mark.parametrize("id", ["CM-06", "CM-06:unsigned", "CM-C3"])
+def test_winners_that_stand_out_are_seen(monkeypatch, anew, id):
     def clear(self, random, dim, size):
         kappa = np.full((self.count, self.width, size), 0.1 / np.sqrt(dim))
         kappa[:, 0, 0] = 3 / np.sqrt(dim)
         return kappa
 
     monkeypatch.setattr(Experts, "overlaps", clear)
-    assert verdict("CM-06") is Verdict.HOLDS
+    assert verdict(id) is Verdict.HOLDS
+
+
+def test_signs_alone_break_the_lemma(monkeypatch, anew):
+    """Starts that stand out as clearly as can be, but with the sign that comes."""
+
+    def clear(self, random, dim, size):
+        kappa = np.full((self.count, self.width, size), 0.1 / np.sqrt(dim))
+        kappa[:, 0, 0] = random.choice([-3, 3], self.count) / np.sqrt(dim)
+        return kappa
+
+    monkeypatch.setattr(Experts, "overlaps", clear)
+    assert verdict("CM-06:unsigned") is Verdict.HOLDS and verdict("CM-06") is Verdict.FAILS
 
 
 # The router.
@@ -149,11 +166,6 @@ def test_a_router_that_outgrows_the_radius_is_seen(monkeypatch):
         routing, "expected_router", lambda problem, *given: problem.inputs.radius * real(problem, *given)
     )
     assert verdict("CM-27") is Verdict.FAILS
-
-
-def test_a_short_mean_is_seen():
-    large = Evidence(ClusterMoeSettings(dim=2000))
-    assert CLAIMS["CM-27:signal"].check(large).verdict is Verdict.HOLDS
 
 
 # The readout.

@@ -16,8 +16,8 @@ SMALL = SoftMoeSettings(students=8, teachers=2, dim=1000, until=40.0)
 def small(monkeypatch):
     monkeypatch.setitem(training.SGD, "quick", {"step": 0.01, "batch": 256, "until": 1.0})
     monkeypatch.setitem(races.SEEDS, "quick", 2)
-    monkeypatch.setitem(findings.ORDER_DIM, "quick", 10**6)
-    monkeypatch.setitem(findings.ORDER_SEEDS, "quick", 2)
+    monkeypatch.setattr(races, "LARGE", 10**6)
+    monkeypatch.setitem(races.LARGE_SEEDS, "quick", {"iid": 2, "orthonormal": 2})
     monkeypatch.setitem(races.SWEEPS, "quick", ((10**4, 10**6), 2))
 
 

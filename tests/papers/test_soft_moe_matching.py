@@ -428,7 +428,6 @@ def evidence():
 
 
 CLAIMS = {claim.id: claim for claim in starts.CLAIMS}
-IID = [id for id in CLAIMS if id != "SM-A1"]
 
 
 def test_draws_are_the_starts_of_the_seeds(evidence):
@@ -466,7 +465,8 @@ def test_the_second_route_is_assumption_2():
 
 @pytest.mark.parametrize("id", [id for id in CLAIMS if id != "SM-L3:norms"])
 def test_claims_hold_at_the_paper_s_size(evidence, id):
-    finding = CLAIMS[id].check(evidence)
+    # With 50 students the bound on magnitudes has a chance of 0.96, where 0.9 is asked for: 300 draws tell them apart.
+    finding = CLAIMS[id].check(seen(1200) if id == "SM-L2d" else evidence)
     assert finding.verdict is Verdict.HOLDS, finding.detail
 
 
@@ -477,6 +477,11 @@ def test_norms_are_not_as_close_to_one_as_lemma_3_says(evidence):
     assert "200 of 200" in finding.detail  # where the dimension is as large as the proof wants it
 
 
+def test_norms_are_close_where_the_dimension_is_large():
+    """SM-L3:norms, in the dim that its proof asks for."""
+    assert CLAIMS["SM-L3:norms"].check(seen(100, dim=5 * 10**9)).verdict is Verdict.HOLDS
+
+
 def test_the_paper_s_own_size_is_below_what_the_magnitude_needs(evidence):
     assert 40 < starts.students_needed(5, 0.1) < 42
     assert "m = 25" in CLAIMS["SM-L2d"].check(evidence).detail
@@ -485,7 +490,7 @@ def test_the_paper_s_own_size_is_below_what_the_magnitude_needs(evidence):
 
 
 @pytest.mark.parametrize("init", ["orthonormal", "unit", "flipped"])
-@pytest.mark.parametrize("id", IID)
+@pytest.mark.parametrize("id", CLAIMS)
 def test_other_starts_are_not_what_the_lemmas_are_about(init, id):
     finding = CLAIMS[id].check(seen(20, init=init, students=4, teachers=2))
     assert finding.verdict is Verdict.NOT_APPLICABLE and init in finding.detail
@@ -530,7 +535,6 @@ def coarse(rows, teacher):
 
 
 ERRORS = {
-    "SM-A1": lambda rows, teacher: (rows, teacher * np.linspace(1, 1.001, 10)[:, None]),
     "SM-A2": lambda rows, teacher: (rows * 1.01, teacher),
     "SM-L2a": alike,
     "SM-L2b": tied,

@@ -226,8 +226,7 @@ def test_claim_has_the_verdict_known(id, evidence):
     claim = CLAIMS[id]
     finding = claim.check(evidence)
     assert finding.verdict is claim.expected, finding
-    assert claim.must_hold == (claim.expected is Verdict.HOLDS)
-    assert claim.must_hold or claim.explanation
+    assert claim.expected is Verdict.HOLDS or (claim.explanation and not claim.must_hold)
 
 
 @pytest.mark.parametrize("id", sorted(set(CLAIMS) - {"SM-L1", "SM-L1:printed", "SM-L26", "SM-L26:printed"}))
@@ -308,6 +307,40 @@ def test_claims_notice_wrong_constants(id, wrong, evidence, monkeypatch):
         exact = kernel.lambdas
         monkeypatch.setattr(kernel, "lambdas", lambda _, pairs: exact(PAPER, pairs))
     assert CLAIMS[id].check(evidence).verdict is Verdict.FAILS
+
+
+RIGHT = {
+    "SM-L1:printed": (
+        kernel,
+        "hermite_moment",
+        lambda old: lambda orders, covariance, printed: old(orders, covariance),
+    ),
+    "SM-EQ10:printed": (kernel, "gradient_of_10", lambda old: lambda rows, teacher, printed: old(rows, teacher)),
+    "SM-S3:printed": (local, "printed_linearisation", lambda old: linearisation),
+    "SM-L26:printed": (local, "projection_jacobian", lambda old: lambda v, g, printed: old(v, g)),
+    "SM-C1:theorem4": (kernel, "paper", lambda old: lambda: dataclasses.replace(old(), slope_square=0.02)),
+    "SM-L7": (
+        local,
+        "_pull_between",
+        lambda old: lambda epsilon: (old(epsilon)[0] - 4.5 * old(epsilon)[1] ** 2, old(epsilon)[1]),
+    ),
+}
+"""What is put right in the evidence of claims that fail."""
+
+
+@pytest.mark.parametrize("id", RIGHT)
+def test_a_claim_that_fails_holds_where_it_is_put_right(id, evidence, monkeypatch):
+    module, name, mend = RIGHT[id]
+    assert CLAIMS[id].check(evidence).verdict is Verdict.FAILS
+    monkeypatch.setattr(module, name, mend(getattr(module, name)))
+    assert CLAIMS[id].check(evidence).verdict is Verdict.HOLDS
+
+
+def test_quadrature_is_the_gradient_of_the_oracle():
+    """A third route: the oracle's exact gradient."""
+    rows = kernel._state()
+    exact = Exact(PAPER, 1, kernel.DIM).gradient(rows)
+    np.testing.assert_allclose(kernel.gradient_by_quadrature(rows, np.eye(2, kernel.DIM)), exact, atol=1e-12)
 
 
 def test_mended_lemma_7_notices_a_wrong_force(evidence, monkeypatch):

@@ -108,12 +108,12 @@ def test_fresh_is_the_way_out_of_damage(cli, performed, store):
 
 def test_check_keeps_the_claims(cli, store, registered, paper):
     result = cli("run", "tiny", "--check")
-    assert result.exit_code == 0 and "5 claims: 2 hold, 1 fails, 1 not applicable, 1 not reached." in result.stdout
+    assert result.exit_code == 0 and "5 claims. The paper's statements: 1 holds, 1 fails" in result.stdout
     kept = read_record(only(store).folder / "claims.json")["claims"]
     assert [record["id"] for record in kept] == ["T01", "T02", "T03", "T04", "T05"]
     told = json.loads(cli("run", "tiny", "--check", "--json").stdout)["claims"]
     assert told == kept
-    wrong = Claim("T99", "", "loss <= 0", "", lambda e: at_most(e.loss, 0.0))
+    wrong = Claim("T99", "", "loss <= 0", "", lambda e: at_most(e.loss, 0.0), must_hold=True)
     registered(dataclasses.replace(paper, claims=(wrong,)))
     assert "kept, but judged by other code" in cli("show", "last").stdout
     assert json.loads(cli("show", "last", "--json").stdout)["claims"] is None
@@ -299,8 +299,8 @@ def test_show_a_run_by_its_beginning_or_as_the_last(cli, store):
 def test_show_checks_claims_when_asked(cli, store):
     cli("run", "tiny")
     result = cli("show", "last", "--check")
-    assert "T03" in result.stdout and "5 claims:" in result.stdout and "not checked yet" not in result.stdout
-    assert "5 claims:" in cli("show", "last").stdout
+    assert "T03" in result.stdout and "5 claims." in result.stdout and "not checked yet" not in result.stdout
+    assert "5 claims." in cli("show", "last").stdout
     assert len(json.loads(cli("show", "last", "--json").stdout)["claims"]) == 5
 
 

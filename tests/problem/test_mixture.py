@@ -9,7 +9,7 @@ from scipy import stats
 import tutelage as tt
 from tutelage._errors import BadInput
 from tutelage.problem.frame import stream
-from tutelage.problem.initial import _agreeing_signs
+from tutelage.problem.initial import agreeing_signs
 
 KINDS = ("iid", "unit", "orthonormal", "flipped")
 TEACHER = tt.Mixture(routers=np.eye(1, 2), experts=np.eye(2)[1:])
@@ -65,8 +65,8 @@ def test_flips_make_experts_agree():
 
 def test_flips_of_a_known_case():
     gram = np.array([[1.0, -0.5, 0.2], [-0.5, 1.0, -0.3], [0.2, -0.3, 1.0]])
-    assert (_agreeing_signs(gram)[0] * _agreeing_signs(gram)).tolist() == [1, -1, 1]
-    assert _agreeing_signs(np.ones((1, 1))).tolist() == [1]
+    assert (agreeing_signs(gram)[0] * agreeing_signs(gram)).tolist() == [1, -1, 1]
+    assert agreeing_signs(np.ones((1, 1))).tolist() == [1]
 
 
 LEVEL = 1e-4  # false-alarm rate of one test of a law, shared out among its quantities; seeds are fixed

@@ -161,7 +161,8 @@ def test_claims_hold_fail_or_do_not_apply():
     table = study().check(seeds=2)
     assert [row.finding.verdict.value for row in table.rows] == ["holds", "holds"]
     assert table["learns"].finding.seeds == 2
-    assert "the start is small: met (" in table["learns"].finding.detail
+    (small,) = table["learns"].finding.hypotheses
+    assert small.met and "the start is small: met (" in small.sentence
     # Planted errors: a run that ends too soon, and a rate that depends on the size.
     early = study().moving_by(tt.Flow(until=1.0)).check(only=("learns",), seeds=2)
     assert early["learns"].finding.verdict is tt.Verdict.FAILS and early["learns"].broken

@@ -103,6 +103,7 @@ def _claim(row: Checked) -> tuple[str, ...]:
     if finding.interval is not None:
         seeds += escape(f" [{finding.interval.low:.2f}, {finding.interval.high:.2f}]")
     mine = "" if row.claim.kind is Kind.PAPER else f" [dim]({row.claim.kind.value})[/]"
+    unmet = "".join(f" [dim]Not met: {escape(each.words)}.[/]" for each in finding.hypotheses if not each.met)
     verdict = f"[{colour}]{finding.outcome}[/]"
     return (
         f"[bold]{row.claim.id}[/]",
@@ -110,7 +111,7 @@ def _claim(row: Checked) -> tuple[str, ...]:
         number(finding.measured),
         bound,
         seeds,
-        escape(row.claim.statement) + mine,
+        escape(row.claim.statement) + mine + unmet,
     )
 
 

@@ -261,7 +261,7 @@ class MixtureRows(AbstractRows):
         axes = experts / np.linalg.norm(experts, axis=1, keepdims=True)
         routers = routers - np.sum(routers * axes, axis=1, keepdims=True) * axes
         if self.kind == "flipped":
-            experts = _agreeing_signs(experts @ experts.T)[:, None] * experts
+            experts = agreeing_signs(experts @ experts.T)[:, None] * experts
         together = np.concatenate([routers, experts])
         if self.kind == "unit":
             return np.asarray(together / np.linalg.norm(together, axis=1, keepdims=True))
@@ -282,7 +282,7 @@ def _loewdin(rows: Matrix) -> Matrix:
     return np.asarray(left @ right)
 
 
-def _agreeing_signs(gram: Matrix) -> Matrix:
+def agreeing_signs(gram: Matrix) -> Matrix:
     """Signs with a large `sum s_i s_j gram_ij`: the worst one is flipped until none is bad."""
     signs, pull = np.ones(len(gram)), gram - np.diag(np.diag(gram))
     while (gain := signs * (pull @ signs)).min() < 0:

@@ -105,9 +105,9 @@ def network_level(contest: Contest) -> float:
 
 
 @cache
-def ridge_level(kernel: str, dim: int, count: int) -> float:
+def ridge_level(kernel: str, dim: int, count: int, seed: int = 0) -> float:
     """Kernel ridge regression on the samples, with the ridge that is best for the population."""
-    x, y = samples(BeyondNtkSettings(dim=dim, samples=count))
+    x, y = samples(BeyondNtkSettings(dim=dim, samples=count), seed)
     tried = 1 if count > 2 * MANY else 2 if count > MANY else None
     return float(kernel_ridge(kernel, x, y, teacher(dim), RIDGES[kernel][:tried]).min())
 

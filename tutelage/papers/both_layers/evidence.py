@@ -20,7 +20,7 @@ from tutelage.analysis import Levels, search
 from tutelage.dynamics import Record, Stop
 from tutelage.oracle import EmpiricalOracle
 from tutelage.papers.both_layers import batch, recipe
-from tutelage.papers.both_layers.concentration import Supremum, search_supremum
+from tutelage.papers.both_layers.concentration import Supremum, planar_supremum, search_supremum
 from tutelage.papers.both_layers.inequalities import Contraction
 from tutelage.papers.both_layers.landscape import nonstrict_saddle
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -58,6 +58,8 @@ class Sizes:
     scan_seeds: int
     concentration: tuple[tuple[int, int], ...]
     restarts: int
+    planar_ratios: tuple[int, ...]
+    planar_sets: int
     escapes: tuple[tuple[float, float, float, float, float], ...]
     search_widths: tuple[int, ...]
     search_starts: int
@@ -70,6 +72,7 @@ QUICK = Sizes(
     empirical_dim=10, empirical_ratios=(10, 50), empirical_seeds=4,
     scan_dims=(10, 20), scan_ratios=(2, 4), scan_seeds=8,
     concentration=((5, 20), (10, 20), (10, 100), (20, 50)), restarts=9,
+    planar_ratios=(20, 80, 320), planar_sets=12,
     escapes=((1.0, 1.0, 1.0, 0.05, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1)), search_widths=(2,), search_starts=60,
 )  # fmt: skip
 FULL = Sizes(
@@ -79,6 +82,7 @@ FULL = Sizes(
     empirical_dim=20, empirical_ratios=(3, 10, 50, 500), empirical_seeds=4,
     scan_dims=(10, 20, 40), scan_ratios=(2, 2.5, 3, 4, 6), scan_seeds=24,
     concentration=((5, 20), (5, 400), (10, 20), (10, 100), (10, 1600), (20, 50), (20, 400)), restarts=30,
+    planar_ratios=(20, 80, 320, 1280), planar_sets=40,
     escapes=((1.0, 1.0, 1.0, 0.025, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1), (-2.0, 0.7, 1.1, 0.05, 0.1)),
     search_widths=(2, 3), search_starts=300,
 )  # fmt: skip
@@ -320,6 +324,15 @@ class Evidence(PlainEvidence):
         for dim, ratio in self.sizes.concentration:
             x = self.random(dim).standard_normal((dim * ratio, dim))
             found[dim, ratio] = search_supremum(x, rng=self.random(ratio), restarts=self.sizes.restarts)
+        return found
+
+    @cached_property
+    def planar(self) -> dict[int, Numbers]:
+        """The supremum itself in the plane, (data set,), for each n/d."""
+        found = {}
+        for ratio in self.sizes.planar_ratios:
+            sets = self.random(5000 + ratio).standard_normal((self.sizes.planar_sets, 2 * ratio, 2))
+            found[ratio] = np.array([planar_supremum(x) for x in sets])
         return found
 
 

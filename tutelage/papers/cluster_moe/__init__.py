@@ -12,6 +12,6 @@ PAPER = Study(
     telling="fig2",
     aliases={"d": "dim", "rho": "radius", "M": "experts", "J": "width", "C_b": "ridge_bias"},
     own="paper_fig1",
-    takes={"lab_a": 130.0, "paper_fig1": 5000.0},
+    takes={"lab_a": 130.0, "paper_fig1": 1300.0},
     presets=PRESETS,
 )

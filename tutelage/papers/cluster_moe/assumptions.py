@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tutelage.analysis import Hypothesis
 from tutelage.oracle import shifted_coefficients
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers, activation
@@ -66,3 +67,38 @@ def compatible(alpha: Numbers, task: Numbers, exponent: int) -> NDArray[np.bool_
     orders = np.flatnonzero(task)
     product = alpha[..., orders] * task[orders]
     return np.all(np.where(orders == exponent, product >= 0, product > 0), axis=-1)
+
+
+def assumed(settings: ClusterMoeSettings) -> tuple[Hypothesis, ...]:
+    """Assumptions 3.2 and 3.3, as far as they are equalities: tasks of one size that cancel, and means beside them."""
+    problem = settings.problem()
+    teacher, k, count = problem.teacher, settings.exponent, settings.clusters
+    local, shared = np.asarray(teacher.local), np.asarray(teacher.shared)
+    gram = problem.frame @ problem.frame.T
+    lengths = np.sum(np.vstack([local, shared]) ** 2, axis=1)
+    sums = abs(float(np.sum(np.asarray(teacher.interference))))
+    unequal = float(np.max(np.abs(np.abs(local[:, k]) - abs(shared[k]))))
+    uneven = float(np.max(np.abs(lengths - 1)))
+    between = float(np.max(np.abs(gram[: count + 1, : count + 1] - np.eye(count + 1)))) * settings.dim**0.5
+    along = float(np.max(np.abs(gram[: count + 1, count + 1 :])))
+    return (
+        Hypothesis("k is even and above 2", k % 2 == 0 and k > 2, float(k), 4.0, ">="),
+        Hypothesis("sum of s_c = 0", sums <= EXACT, sums, EXACT),
+        Hypothesis("| |beta_(c,k)| - |gamma_k| | = 0", unequal <= EXACT, unequal, EXACT),
+        Hypothesis("| E f^2 - 1 | = 0", uneven <= EXACT, uneven, EXACT),
+        Hypothesis("|w_i.w_j| sqrt(d) of order one", between <= 1, between, 1.0),
+        Hypothesis("v_c.w_i = 0", along <= EXACT, along, EXACT),
+    )
+
+
+def example_4_1(settings: ClusterMoeSettings) -> tuple[Hypothesis, ...]:
+    """What Theorem 4.3 asks for besides (Example 4.1, Definition B.1)."""
+    problem = settings.problem()
+    local, k, count = np.asarray(problem.teacher.local), settings.exponent, settings.clusters
+    gram = (problem.frame @ problem.frame.T)[: count + 1, : count + 1]
+    off = float(np.max(np.abs(gram - np.eye(count + 1))))
+    return (
+        Hypothesis("k is even and at least 5", k % 2 == 0 and k >= 5, float(k), 5.0, ">="),
+        Hypothesis("tasks are orthogonal", off <= EXACT, off, EXACT),
+        Hypothesis("two local tasks have opposite signs", len(set(np.sign(local[:, k]))) > 1),
+    )

@@ -1,6 +1,22 @@
 """All checkable statements of the paper, by theme, and those new here."""
 
 from tutelage.analysis import Claim
-from tutelage.papers.cluster_moe.checks import formulas, growth, pipeline, router, vanilla
+from tutelage.papers.cluster_moe.checks import (
+    approximation,
+    blocking,
+    experiment,
+    experts,
+    formulas,
+    growth,
+    pipeline,
+    rates,
+    router,
+    vanilla,
+    variants,
+)
 
-CLAIMS: tuple[Claim, ...] = formulas.CLAIMS + growth.CLAIMS + vanilla.CLAIMS + router.CLAIMS + pipeline.CLAIMS
+_THEMES = (
+    *(formulas, growth, vanilla, blocking, router, experts, approximation),
+    *(pipeline, rates, variants, experiment),
+)
+CLAIMS: tuple[Claim, ...] = sum((theme.CLAIMS for theme in _THEMES), ())

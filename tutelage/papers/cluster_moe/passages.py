@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from tutelage import run
 from tutelage.dynamics import NeuronSgd, in_basis, neurons_at
-from tutelage.oracle import Balance
+from tutelage.oracle import Balance, shifted
 from tutelage.papers.cluster_moe import races
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Clustered, Experts, Numbers, Tasks, Units, activation, antipodal
@@ -25,7 +25,7 @@ WEAK, STRONG = 0.5, 0.75
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 96), "full": (32, 64, 128, 256)}
 NEURONS = 16
 RECORDS = 40  # of a chain whose mean is taken, over their second half
-PATIENCE = 2.5  # times the predicted time, after which a neuron is given up
+PATIENCE = 4.0  # times the predicted time, after which a neuron is given up; an eighth of them is at d = 32
 
 
 class Passage(NamedTuple):
@@ -74,6 +74,35 @@ def _pace(kappa: float) -> float:
 
 def _polynomial(order: int, count: int) -> Units:
     return Units(jnp.ones(count), jnp.zeros(count), jnp.ones((count, 1)), lowest=order)
+
+
+# How far the means turn a neuron in Phase I.
+
+DRIFTING: dict[Size, tuple[int, ...]] = {"quick": (32, 64), "full": (32, 64, 128)}
+BIAS = 0.3  # of ReLU neurons, so that a shift changes their coefficients by its first power
+
+
+def drifted(dim: int, count: int = 256) -> tuple[Numbers, Numbers]:
+    """The largest change of `alpha_k` of each neuron in `d^(k-1)` samples, and its largest overlap times `sqrt(d)`."""
+    about, draw = ClusterMoeSettings(dim=dim).problem(), np.random.default_rng([2027, 8, dim])
+    rows = in_basis(about.frame)
+    units = Units(
+        jnp.asarray(draw.choice([-1.0, 1.0], (1, count))), jnp.full((1, count), BIAS), kind=activation("relu")
+    )
+    start = Experts(1, count).overlaps(draw, dim, rows.shape[1]) @ rows.T
+    samples = dim ** (K - 1)
+    found = run(
+        about,
+        NeuronSgd(samples, step_of(dim)),
+        start=neurons_at(about, units, start),
+        record=np.arange(RECORDS + 1) * samples // RECORDS,
+        seeds=[dim],
+    )
+    path, size = found.overlap.values[0, :, 0], about.inputs.radius
+    shift = jnp.asarray(size * path[..., about.inputs.count + 1 :])
+    moved = np.stack([np.asarray(shifted(units.expert(0), shift[..., c], K + 1))[..., K] for c in range(2)], -1)
+    still = np.asarray(shifted(units.expert(0), jnp.zeros(count), K + 1))[..., K]
+    return np.abs(moved - still[:, None]).max((0, -1)), np.abs(path).max((0, -1)) * np.sqrt(dim)
 
 
 # Where neurons settle.

@@ -25,8 +25,8 @@ COUNTS: dict[Size, tuple[int, ...]] = {
 """Samples of the one step."""
 BUDGET: dict[Size, int] = {"quick": 320_000, "full": 2_560_000}
 """Samples for each of these numbers together: the fewer a step has, the more steps are looked at."""
-BATCH, STEPS, STEP, RECORDS = 1024, 200, 3.0, 100
-"""Samples of each of many steps, their number, the learning rate, and how many steps are recorded."""
+BATCH, STEPS, STEP, RECORDS = 1024, 300, 3.0, 100
+"""Samples of each of many steps, their number (the paper's T_2), the learning rate, and how many are recorded."""
 _PHASE = 2
 
 

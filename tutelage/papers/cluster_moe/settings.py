@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pydantic
 from pydantic import Field
 
 from tutelage.papers.fields import Positive
-from tutelage.problem import Clustered, Clusters, Experts, Tasks, antipodal, orthogonal
+from tutelage.problem import Clustered, Clusters, Experts, Numbers, Tasks, antipodal, orthogonal
 from tutelage.study import Settings
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -24,6 +25,10 @@ class ClusterMoeSettings(Settings):
     radius: float = Field(3.0, ge=0, le=100, description="the distance rho of the clusters' means from the origin.")
     means: Literal["antipodal", "orthogonal"] = Field(
         "antipodal", description="where the clusters' means lie; antipodal ones are two."
+    )
+    correlation: float = Field(0.0, ge=0, lt=1, description="w_i.w_j, the same for every pair of tasks.")
+    slant: float = Field(
+        0.0, ge=0, lt=1, description="v_c.w_i, the same for all; of the opposite mean it is minus that."
     )
     cluster_weights: tuple[Positive, ...] | None = Field(
         None, description="how probable the clusters are, up to a factor; equally if not given."
@@ -87,6 +92,8 @@ class ClusterMoeSettings(Settings):
             raise ValueError(f"top_k is {self.top_k} but there are {self.experts} experts")
         if self.population_router and self.router_steps > 1:
             raise ValueError("population_router is for one router step, but router_steps is larger; set it to 1")
+        if self.slant and self.slant >= self._steepest:
+            raise ValueError(f"slant is {self.slant:g} but a unit mean has less than {self._steepest:g} of every task")
         if self.exponent == 0:
             raise ValueError("no task has an order above 0, so that there is nothing to learn; give some coefficient")
         return self
@@ -122,16 +129,37 @@ class ClusterMoeSettings(Settings):
         }
 
     def problem(self) -> Clustered:
-        """Inputs and teacher. Tasks are on the first axes, means on the next."""
+        """Inputs and teacher. Tasks are on the first axes and means on the next, up to `correlation` and `slant`."""
         inputs = (
             antipodal(self.dim, self.radius, tasks=3)
             if self.means == "antipodal"
             else orthogonal(self.dim, self.radius, self.clusters)
         )
+        directions = self._directions()
+        if self.slant:
+            inputs = Clusters(self.dim, self._slanted(inputs.means, directions), self.radius)
         if self.cluster_weights is not None:
             inputs = Clusters(self.dim, inputs.means, self.radius, self.cluster_weights)
-        tasks = Tasks(self.local, self.shared, self.interference, monic=self.monic)
+        tasks = Tasks(self.local, self.shared, self.interference, directions, monic=self.monic)
         return Clustered(inputs, tasks, self.noise)
+
+    def _directions(self) -> Numbers:
+        """Unit rows of which every pair has the same product."""
+        count = self.clusters + 1
+        return np.linalg.cholesky((1 - self.correlation) * np.eye(count) + self.correlation)
+
+    @property
+    def _steepest(self) -> float:
+        """The product with all tasks of the unit vector in their middle."""
+        return float(np.sqrt((1 + self.clusters * self.correlation) / (self.clusters + 1)))
+
+    def _slanted(self, means: Numbers, directions: Numbers) -> Numbers:
+        """The means turned towards the middle of the tasks, the opposite mean away from it."""
+        count = len(directions)
+        middle = np.zeros(means.shape[1])
+        middle[:count] = np.linalg.solve(directions, np.full(count, self.slant))
+        signs = np.sign(means.sum(1))[:, None]
+        return signs * middle + np.sqrt(1 - middle @ middle) * means
 
     def law(self, *, explore: bool) -> Experts:
         """How experts are drawn, for Phases I and II (`explore`) or III and IV."""

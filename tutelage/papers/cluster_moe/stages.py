@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
@@ -66,6 +67,12 @@ def hired(settings: ClusterMoeSettings, seed: int, theta: ArrayLike, kept: Learn
         units, first = kept.units, kept.first
     rows = jax.device_put(np.asarray(theta))
     return Learner(data(settings, seed, EXPERTS), units, first, rows, final_router(settings))
+
+
+def learned(settings: ClusterMoeSettings, data: xr.Dataset, number: int) -> Learner:
+    """The experts of a run's seed (by its place) after Phase III."""
+    learner = hired(settings, int(data["seed"].values[number]), data["router"].values[number])
+    return eqx.tree_at(lambda each: each.first, learner, jnp.asarray(data["weights"].values[number]))
 
 
 def vanilla(settings: ClusterMoeSettings, seed: int) -> Learner:

@@ -1,8 +1,8 @@
 """The population side of Example 4.1 and Theorem 4.3: what the neurons of a network without a router learn.
 
-Theorem 4.3 says that no neuron learns the global task. Its proof takes for granted that a neuron's overlap with some
-learnable local task is of order `d^-1/2` (Lemma B.9). A fraction of about `d^{-|C_j|/(2(k-2))}` of the neurons starts
-with less, and with ReLU these go to the global task: see `Escapes.predicted`.
+Theorem 4.3 says that no neuron learns the global task. Its proof takes for granted that a neuron's overlaps with the
+learnable local tasks are of order `d^-1/2` (Lemma B.9; `Race.ready`). A fraction of about `d^{-|C_j|/(2(k-2))}` of the
+neurons starts with less, and with ReLU these go to the global task: see `Escapes.predicted`.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
 
 from tutelage import run
+from tutelage.analysis.claims import Interval
+from tutelage.analysis.lines import Estimate
 from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.expected import ended
@@ -31,10 +34,12 @@ RTOL = 1e-6  # of a step; which task wins does not change with 1e-8
 RECORDS = 32  # of every race, so that all races of one kind share a compiled program
 WIDTH = 800  # neurons of a race in the claims
 DIMS: dict[Size, tuple[int, ...]] = {
-    "quick": (10**2, 10**3, 10**4, 10**5),
-    "full": (10**2, 10**3, 10**4, 10**5, 10**6),
+    "quick": (10**2, 10**4, 10**6, 10**8),
+    "full": (10**2, 10**4, 10**6, 10**8, 10**10, 10**12),
 }
 ROUNDS: dict[Size, int] = {"quick": 1, "full": 10}  # races of `WIDTH` neurons at each dimension
+ASYMPTOTIC = 10**4  # from here on the fraction of neurons that learn the global task is compared with a power of d
+BIAS = 0.3  # biases up to this: `alpha_6(b + rho nu)` of ReLU, zero at 0.74, keeps its sign along the whole flow
 
 
 def example(dim: int, *, exponent: int = 6, clusters: int = 2, **changes: Any) -> ClusterMoeSettings:
@@ -54,7 +59,7 @@ def example(dim: int, *, exponent: int = 6, clusters: int = 2, **changes: Any) -
         "local": tuple({exponent: (-1.0) ** c} for c in range(clusters)),
         "shared": {exponent: 1.0},
         "interference": (1.0, -1.0, *[0.0] * (clusters - 2)),
-        "bias": 0.6,
+        "bias": BIAS,
     }
     return ClusterMoeSettings(**values | changes)
 
@@ -97,6 +102,22 @@ class Race:
     def learnable(self) -> Flags:
         """`C_j` of Definition B.8 as a table (unit, cluster): `beta_{c,k} alpha_k(b + rho nu_c) > 0` at the start."""
         return self.rates[:, :-1] > 0
+
+    @property
+    def ready(self) -> Flags:
+        """The neurons all of whose learnable overlaps start with `d^-1/2` or more: Lemma B.9's first condition."""
+        tasks = np.abs(self.start[:, : self.clusters]) * np.sqrt(self.dim)
+        return np.asarray(np.all((tasks >= 1) | ~self.learnable, axis=-1))
+
+    @property
+    def escaped(self) -> Flags:
+        """Which neurons ever learn the global task: `sup_t |xi|` is what Theorem 4.3 bounds."""
+        return np.asarray(self.flow.largest[:, self.clusters] > LEARNT)
+
+    @property
+    def flips(self) -> Flags:
+        """Which neurons break Assumption 3.4: `alpha_k(b + rho nu_c)` changes its sign for some cluster."""
+        return np.asarray(np.isfinite(self.flow.flipped[:, :, self.exponent]).any(-1))
 
     @property
     def shared(self) -> Flags:
@@ -176,23 +197,61 @@ def ends(found: Run) -> Ends:
     return Ends(*(found.last(name).values[0, 0] for name in ("overlap", "largest", "cross_time", "flip_time")))
 
 
-def after(settings: ClusterMoeSettings, count: int = WIDTH, seed: int = 0) -> tuple[Flags, Numbers]:
+def clock(settings: ClusterMoeSettings) -> float:
+    """The time after which a typical neuron with a learnable overlap of `d^-1/2` has learnt: `d^((k-2)/2)`, times 1/
+    `k (k-2)` of its rate. What is allowed beside this is a power of `log d`: see `patience`."""
+    k, (oracle, units, start) = settings.exponent, begun(settings, WIDTH)
+    rates = np.abs(np.asarray(_rates(oracle, units, jnp.asarray(start), k))[:, :-1])
+    return float(settings.dim) ** ((k - 2) / 2) / (k * (k - 2) * float(np.median(rates)))
+
+
+def patience(settings: ClusterMoeSettings) -> float:
+    """`(log d)^(k-2)`, our reading of what `O~` allows a time: enough for an overlap of `d^-1/2 / log d`."""
+    return float(np.log(settings.dim)) ** (settings.exponent - 2)
+
+
+def course(settings: ClusterMoeSettings, until: float | None = None) -> Numbers:
+    """Overlaps (record, unit, row): the first half of the records up to one clock, the others up to `patience` clocks.
+
+    `until`: a learnable overlap stops its neuron there.
+    """
+    _, units, start = begun(settings, WIDTH)
+    soon, later = np.geomspace(1e-3, 1, RECORDS // 2), np.geomspace(1, patience(settings), RECORDS // 2 + 1)
+    options: dict[str, Any] = {} if until is None else {"threshold": until, "halt": _learnable(settings)}
+    times = clock(settings) * np.append(soon, later[1:])
+    return flown(settings, units, start, at=times, **options).last("noted").values[0, :, 0]
+
+
+def late(settings: ClusterMoeSettings) -> Numbers:
+    """Overlaps (record, unit, row) from `patience` clocks on, to the end of the race."""
+    _, units, start = begun(settings, WIDTH)
+    first = clock(settings) * patience(settings)
+    times = np.geomspace(first, first * PATIENCE, RECORDS)
+    return flown(settings, units, start, at=times).last("noted").values[0, :, 0]
+
+
+def _learnable(settings: ClusterMoeSettings) -> Flags:
+    """Which overlaps (unit, row) are with learnable tasks."""
+    oracle, units, start = begun(settings, WIDTH)
+    rates = np.asarray(_rates(oracle, units, jnp.asarray(start), settings.exponent))[:, :-1]
+    return np.pad(rates > 0, ((0, 0), (0, start.shape[1] - rates.shape[1])))
+
+
+def after(settings: ClusterMoeSettings) -> tuple[Flags, Numbers]:
     """Lemma B.14's time `t_Delta`, when a learnable overlap reaches `d^(-1/4 - 1/(8k))`, and what follows it.
 
-    Which neurons reach it and end on a local task; and the overlaps (record, unit, row) of all at `RECORDS` times from
-    `t_Delta` on, dense where the task is learnt.
+    Which neurons reach it; and the overlaps (record, unit, row) of all at `RECORDS` times from `t_Delta` on, dense
+    where the task is learnt.
     """
-    _, units, start = begun(settings, count, seed)
-    ended = race(settings, count, seed)
-    halt = np.zeros(start.shape, bool)
-    halt[:, : ended.clusters] = ended.learnable
+    _, units, start = begun(settings, WIDTH)
+    halt = _learnable(settings)
     first = ends(flown(settings, units, start, threshold=level(settings), halt=halt))
     second = ends(flown(settings, units, first.final))
-    took = np.min(second.crossed[:, : ended.clusters], axis=-1)
+    took = np.min(np.where(halt, second.crossed, np.inf), axis=-1)
     reached = np.any(halt & np.isfinite(first.crossed), axis=-1)
     grid = np.concatenate([1 - np.geomspace(1, 1e-3, RECORDS - 12), 1 + np.geomspace(1e-3, 1e3, 12)])
     paced = flown(settings, units, first.final, at=grid, pace=np.where(np.isfinite(took), took, 1.0))
-    return reached & ended.local, paced.last("noted").values[0, :, 0]
+    return reached, paced.last("noted").values[0, :, 0]
 
 
 def level(settings: ClusterMoeSettings) -> float:
@@ -228,7 +287,10 @@ def destined(found: Race, cluster: int = 0, margin: float = 0.1) -> tuple[Flags,
 class Escapes:
     """How many neurons learnt the global task: `successes` of `trials` at each of `dims`; `learnable` is `|C_j|`.
 
-    `foretold`: for how many the global task wins the race by their starts, `Race.favourite`.
+    - `order`: `alpha_k` differs between clusters by `d^(-order/2)`. It is 1; for ReLU without biases 2, as there
+      `alpha_k` of even order is an even function of the shift.
+    - `foretold`: for how many the global task wins the race by their starts, `Race.favourite`.
+    - `flips`: how many neurons break Assumption 3.4 on their way.
     """
 
     dims: tuple[int, ...]
@@ -237,6 +299,8 @@ class Escapes:
     learnable: int
     exponent: int
     foretold: NDArray[np.int64]
+    order: int = 1
+    flips: int = 0
 
     @property
     def fractions(self) -> Numbers:
@@ -244,27 +308,29 @@ class Escapes:
 
     @property
     def predicted(self) -> float:
-        """The exponent of the fraction as a power of d: `-|C_j|/(2(k-2))`.
+        """The exponent of the fraction as a power of d: `-order |C_j|/(2(k-2))`.
 
-        The global task's rate is `d^-1/2` of the local ones', because it lives on differences between clusters alone.
-        It wins if `|kappa_c|^(k-2) < d^-1/2 |xi|^(k-2)` for all learnable c: each has a probability of
-        `d^{-1/(2(k-2))}`.
+        The global task's rate is `d^(-order/2)` of the local ones', because it lives on differences between clusters
+        alone. It wins if `|kappa_c|^(k-2) < d^(-order/2) |xi|^(k-2)` for all learnable c: each has a probability of
+        `d^{-order/(2(k-2))}`.
         """
-        return -self.learnable / (2 * (self.exponent - 2))
+        return -self.order * self.learnable / (2 * (self.exponent - 2))
 
-    def slope(self) -> tuple[float, float]:
-        """The exponent of `f_g` as a power of d, and its standard error; (nan, inf) if no neuron escaped.
+    def slope(self, least: int = ASYMPTOTIC, level: float = 0.999) -> Estimate:
+        """The exponent of `f_g` as a power of d, from `least` dimensions on; nan if no neuron escaped there.
 
-        Logarithms by least squares, weighted by the binomial variance `(1 - f)/(f n)`.
+        Logarithms by least squares, weighted by the binomial variance `(1 - f)/(f n)`; a normal interval.
         """
-        if not self.successes.any():
-            return float("nan"), float("inf")
-        f = np.maximum(self.fractions, 0.5 / self.trials)
+        far = np.array(self.dims) >= least
+        if not self.successes[far].any():
+            return Estimate(float("nan"), Interval(float("nan"), float("nan"), level))
+        f = np.maximum(self.fractions[far], 0.5 / self.trials)
         weight = self.trials * f / (1 - f)
-        x = np.log(self.dims)
+        x = np.log(np.array(self.dims, float)[far])
         away = x - np.average(x, weights=weight)
         total = float(np.sum(weight * away**2))
-        return float(np.sum(weight * away * np.log(f)) / total), total**-0.5
+        found, half = float(np.sum(weight * away * np.log(f)) / total), float(norm.isf((1 - level) / 2)) * total**-0.5
+        return Estimate(found, Interval(found - half, found + half, level))
 
 
 def protected_dims(size: Size) -> tuple[int, ...]:
@@ -272,17 +338,23 @@ def protected_dims(size: Size) -> tuple[int, ...]:
     return DIMS[size] if size == "full" else DIMS[size][::3]
 
 
-def escapes(size: Size, *, clusters: int = 2, exponent: int = 6, protected: bool = False) -> Escapes:
-    """Example 4.1 at growing dimensions: ReLU with biases in [-0.6, 0.6], or the protected polynomial."""
-    changes = PROTECTED if protected else {}
-    found, dims = [], protected_dims(size) if protected else DIMS[size]
+def escapes(size: Size, *, clusters: int = 2, **changes: Any) -> Escapes:
+    """Example 4.1 at growing dimensions: ReLU with small biases, or with `changes` of `example`."""
+    found, dims = [], protected_dims(size) if changes == PROTECTED else DIMS[size]
     for dim in dims:
-        settings = example(dim, exponent=exponent, clusters=clusters, **changes)
+        settings = example(dim, clusters=clusters, **changes)
         found.append([race(settings, seed=seed) for seed in range(ROUNDS[size])])
-    successes = np.array([sum(int(each.shared.sum()) for each in row) for row in found])
-    foretold = np.array([sum(int(np.sum(each.favourite == clusters)) for each in row) for row in found])
-    learnable = round(float(np.mean(found[0][0].learnable.sum(-1))))
-    return Escapes(dims, successes, WIDTH * ROUNDS[size], learnable, exponent, foretold)
+    first = found[0][0]
+    return Escapes(
+        dims,
+        np.array([sum(int(each.escaped.sum()) for each in row) for row in found]),
+        WIDTH * ROUNDS[size],
+        round(float(np.mean(first.learnable.sum(-1)))),
+        first.exponent,
+        np.array([sum(int(np.sum(each.favourite == clusters)) for each in row) for row in found]),
+        order=2 if changes.get("bias") == 0 and "activation" not in changes else 1,
+        flips=sum(int(each.flips.sum()) for row in found for each in row),
+    )
 
 
 def shares(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tutelage.analysis import angles_between
+from tutelage.analysis import Hypothesis, angles_between
 from tutelage.papers.relu_teachers.chain import norm_bounds
 from tutelage.papers.relu_teachers.kernel import rows
 
@@ -93,6 +93,21 @@ class Assumptions:
     @property
     def all(self) -> bool:
         return self.weak_recovery and self.orthogonal and self.balanced and self.norms
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """What `all` asks for, one by one."""
+        few, many = min(self.counts), max(self.counts)
+        share = max(many * self.teachers / self.students, self.students / (self.teachers * few) if few else math.inf)
+        length = max(self.longest / self.s2, self.s1 / self.shortest)
+        apart = max(self.cosine, self.spread)
+        return (
+            Hypothesis("10 k zeta <= eps1^2, over eps1^2 (Assumption 1)", self.crowding <= 1, self.crowding, 1.0),
+            Hypothesis("eps1^2 < min zeta_i^3, over the latter", self.own_ratio < 1, self.own_ratio, 1.0, "<"),
+            Hypothesis("teachers orthogonal and of one norm (Assumption 2)", self.orthogonal, apart, ROUNDING),
+            Hypothesis("m_l k/m and its inverse at most 3 (Assumption 3)", self.balanced, share, 3.0),
+            Hypothesis("s1 <= |w_i(0)| <= s2, relative (Lemma 1)", self.norms, length, 1.0),
+        )
 
     def sentences(self) -> list[str]:
         """One sentence an assumption: what was measured, and whether it holds."""

@@ -157,6 +157,7 @@ class Evidence(PlainEvidence):
         """Settings of a run with teachers of norm 1; weak recovery at 45 degrees unless told otherwise."""
         dim = max(self.settings.dim, teachers + 1)
         usual = {"dim": dim, "teachers": teachers, "students": STUDENTS[teachers], "scale": length / math.sqrt(dim)}
+        usual["zeta"] = most_other(EPS1, teachers)
         return ReluTeachersSettings(**{**usual, "norm": NORM, "init": "weak", **values})
 
     def flow(self, chosen: ReluTeachersSettings, times: Numbers, eps1: float = EPS1) -> Track:
@@ -179,7 +180,7 @@ class Evidence(PlainEvidence):
     def _literal(self, teachers: int, eps1: float) -> Track:
         dim, students = max(self.settings.dim, teachers + 1), STUDENTS[teachers]
         sigma = 10 ** log10_sigma(math.log10(eps1), teachers, students, dim)
-        chosen = self.start(teachers, scale=sigma, angle=math.pi / 6, zeta=eps1**2 / (10 * teachers))
+        chosen = self.start(teachers, scale=sigma, angle=math.pi / 6, zeta=most_other(eps1, teachers))
         end = first_phase_time(eps1, teachers, students)
         early = np.geomspace(0.01 * sigma * math.sqrt(dim), end / 50, 60)
         return self.flow(chosen, np.concatenate([early, np.linspace(end / 50, end, 20)]), eps1)
@@ -251,7 +252,7 @@ class Evidence(PlainEvidence):
         """
         eps1, students, dim = 0.2, STUDENTS[2], max(self.settings.dim, 3)
         log10_scale = log10_sigma(math.log10(eps1), 2, students, dim)
-        chosen = self.start(2, scale=10**log10_scale, angle=math.radians(25), zeta=eps1**2 / 20)
+        chosen = self.start(2, scale=10**log10_scale, angle=math.radians(25), zeta=most_other(eps1, 2))
         eta = 10 ** log10_eta_first(math.log10(eps1), log10_scale, 2, dim)
         return self.descent(chosen, eta, 100_000, 2000, eps1)
 
@@ -340,6 +341,11 @@ class Evidence(PlainEvidence):
             found.append(Tilted(m, theta, kernel.loss(first, np.eye(1, 2))))
         short = kernel.loss(0.45 * np.eye(1, 2).repeat(2, 0), np.eye(1, 2))
         return (*found, Tilted(2, 0.0, short))
+
+
+def most_other(eps1: float, teachers: int) -> float:
+    """The zeta of Theorem 6, eps1^2/(10 k), but for rounding: how far angles to other teachers are from pi/2."""
+    return (1 - 1e-9) * eps1**2 / (10 * teachers)
 
 
 def clock(teachers: int) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """A recorded run of students under orthogonal teachers of norm 1, as the claims read it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from tutelage.analysis import Hypothesis
 from tutelage.papers.relu_teachers import measures
 from tutelage.papers.relu_teachers.assumptions import Assumptions, assumptions
 from tutelage.papers.relu_teachers.chain import norm_bounds
@@ -122,6 +124,12 @@ class Track:
     def assumptions(self, seed: int) -> Assumptions:
         """Assumptions 1 to 3 and Lemma 1 at the start of one run."""
         return assumptions(self.weights[seed, 0], self.teacher, dim=self.dim, sigma=self.sigma, eps1=self.eps1)
+
+
+def hypotheses(tracks: Iterable[Track]) -> tuple[Hypothesis, ...]:
+    """What the theorems on all phases ask of a start, each as the worst start of these runs has it."""
+    starts = (track.assumptions(seed).hypotheses for track in tracks for seed in range(track.seeds))
+    return tuple(max(rows, key=lambda each: each.measured or 0.0) for rows in zip(*starts, strict=True))
 
 
 def _ordered(values: xr.DataArray, last: str) -> Numbers:

@@ -8,6 +8,8 @@ from tutelage.oracle import units
 
 RECOVERED, ANNIHILATED, SHARED = 0.9, -0.9, 0.8
 """Overlaps: with a teacher (Theorem 1), of two experts that cancel each other, and of two that share a teacher."""
+RISING = 0.3
+"""An overlap that is not small: the bound of Theorem 1 on what is not recovered, for one delta_P (`clauses`)."""
 
 
 def expert_overlap(view: Snapshot) -> Float[Array, "student teacher"]:
@@ -32,6 +34,10 @@ def _cancels(view: Snapshot) -> Float[Array, "student student"]:
     return ANNIHILATED - expert @ expert.T
 
 
+def _rises(view: Snapshot) -> Float[Array, "student teacher"]:
+    return jnp.maximum(jnp.abs(_router(view)), jnp.abs(expert_overlap(view))) - RISING
+
+
 def _shares(view: Snapshot) -> Float[Array, " teacher"]:
     """The second largest overlap with each teacher."""
     overlap = expert_overlap(view)
@@ -44,3 +50,9 @@ CROSSINGS = (
     Crossings("pair_time", _cancels, ("student", "student_b"), "time at which two experts are opposite"),
     Crossings("shared_time", _shares, ("teacher",), "time at which two experts share a teacher"),
 )
+
+THEOREM = (
+    *CROSSINGS,
+    Crossings("rising_time", _rises, ("student", "teacher"), "time at which an overlap with a teacher is not small"),
+)
+"""What the clauses of Theorem 1 look at."""

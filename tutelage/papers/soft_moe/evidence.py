@@ -1,18 +1,16 @@
 """What the claims look at: a few shared runs, each made once, when first asked for."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tutelage.papers.soft_moe import gaps
+from tutelage.papers.soft_moe.clauses import Clauses
 from tutelage.papers.soft_moe.draws import COUNTS, Draws
+from tutelage.papers.soft_moe.finish import Finish
 from tutelage.papers.soft_moe.lifted import Lifted
-from tutelage.papers.soft_moe.matching import race
+from tutelage.papers.soft_moe.limit import Limits
 from tutelage.papers.soft_moe.pruned import Pruned
-from tutelage.papers.soft_moe.races import Race, Sweep, stage, swept
+from tutelage.papers.soft_moe.races import SEEDS, Race, Sweep, finished, large, swept
+from tutelage.papers.soft_moe.repairs import Repairs
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.single import Single
 from tutelage.study import Size
@@ -22,13 +20,12 @@ from tutelage.study import Size
 class Sizes:
     """How much is run: `QUICK` for a minute, `FULL` for the sizes that a report should quote."""
 
-    large: int  # the dim in which Theorem 1 is looked at; that of the settings if it is larger
     perfect: tuple[int, ...]
-    candidates: int
+    perfect_seeds: int
 
 
-QUICK = Sizes(10**7, (10**5, 10**6), 40)
-FULL = Sizes(10**8, (10**5, 10**6, 10**7, 10**8), 40)
+QUICK = Sizes((10**6, 10**7), 3)
+FULL = Sizes((10**8, 10**9, 10**10), 6)
 
 
 @dataclass(frozen=True)
@@ -60,46 +57,52 @@ class Evidence:
 
     @cached_property
     def pruned(self) -> Pruned:
-        return Pruned(self.settings, self.size, self.seeds)
+        found = Pruned(self.settings, self.size, SEEDS[self.size])
+        if self.plain:
+            found.__dict__["orthonormal"] = self.orthonormal.race.run  # the same run, made once
+        return found
 
     @cached_property
     def lifted(self) -> Lifted:
         return Lifted()
 
     @cached_property
-    def large(self) -> Race:
-        """The first stage from the settings' own start, in a dim where the theorem's bounds say something."""
-        return stage(self.settings, self.seeds, dim=max(self.settings.dim, self.sizes.large))
+    def iid(self) -> Clauses:
+        """The first stage from the paper's start, in a dim where the theorem's bounds say something."""
+        return Clauses(large(self.settings, self.size, "iid"))
+
+    @cached_property
+    def orthonormal(self) -> Clauses:
+        """The same from orthonormal students."""
+        return Clauses(large(self.settings, self.size, "orthonormal"))
+
+    @cached_property
+    def finished(self) -> Clauses | None:
+        """The same from iid starts of which the race says that they will recover all teachers: those with a T*."""
+        found = finished(self.settings, self.size)
+        return Clauses(found) if found else None
 
     @cached_property
     def own(self) -> Race:
         """The run of the settings themselves, at their own dim."""
-        return Race(self.settings, self.seeds, self.settings.horizon, records=300)
+        return Race(self.settings, SEEDS[self.size], self.settings.horizon, records=300)
 
     @cached_property
     def sweep(self) -> Sweep:
         """The first recovery from orthonormal starts, in dims where an overlap has far to go."""
         return swept(self.settings, self.size).beyond(10**4)
 
-    def _orthonormal(self, dim: int) -> SoftMoeSettings:
-        return SoftMoeSettings(**self.settings.model_dump() | {"dim": dim, "init": "orthonormal", "until": None})
+    @cached_property
+    def finish(self) -> Finish:
+        """The last recovery from orthonormal starts, and what is left some time after it."""
+        return Finish(self.settings, self.sizes.perfect, self.sizes.perfect_seeds)
 
     @cached_property
-    def clear_seed(self) -> int:
-        """The seed whose smallest gap (Lemma 2) is largest, of the first few."""
-        draws = Draws(self._orthonormal(self.sizes.perfect[0]), self.sizes.candidates)
-        return int(np.argmax(gaps.gaps(draws.products).worst("all")))
+    def limits(self) -> Limits:
+        """The race without a dim, for many numbers of students and teachers and for other starts."""
+        return Limits(self.size)
 
     @cached_property
-    def perfect(self) -> NDArray[np.float64]:
-        """max(1 - gamma2) of the recovered pairs, 20 after the last recovery, in each dim of `sizes.perfect`."""
-        return np.array([self._perfect(dim) for dim in self.sizes.perfect])
-
-    def _perfect(self, dim: int) -> float:
-        settings, seed = self._orthonormal(dim), self.clear_seed
-        draws = Draws(settings, seed + 1)
-        until = 1.02 * race(draws.overlap_expert[seed], draws.norm_expert[seed]).pairs[-1].time + 20
-        flow = Race(settings, (seed,), until, records=2)
-        overlap = flow.run.last("overlap_expert").values[0]
-        found = overlap[flow.winners[0], np.arange(settings.teachers)]
-        return float(np.max(1 - found)) if np.all(flow.winners[0] >= 0) else math.nan
+    def starts(self) -> Repairs:
+        """Flows from starts that may save the theorem."""
+        return Repairs(self.settings, self.size)

@@ -17,10 +17,10 @@ from tutelage.analysis import Pruning, gram_of, prune, prune_run
 from tutelage.oracle import population_oracle
 from tutelage.papers.soft_moe import recipe
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import Race
+from tutelage.papers.soft_moe.races import Race, large
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.papers.soft_moe.tuning import Tuning, tune
-from tutelage.problem import Numbers, Weights
+from tutelage.problem import Mixture, Numbers, Problem, Weights, of_kind
 from tutelage.study import Size
 from tutelage.trajectory import Run
 
@@ -33,9 +33,8 @@ TOLERANCE = 1e-3
 """Of removals of pairs, in units of the risk: pairs that cancel each other do so to about 1e-6 at the end of a run."""
 LEAST_SEEDS = 4
 """With fewer, seeing a window in none of them proves nothing."""
-MOST_SEEDS: dict[Size, int] = {"quick": 4, "full": 20}
-"""Of the runs that are made for pruning alone."""
-LARGE_DIM, LARGE_UNTIL = 10**5, 150.0
+SMALL = 0.1
+"""Of the risk of a lone expert, `p! E[gate^2]`: what pruning may leave where it is called exact."""
 LEARNED: dict[str, Any] = {"dim": 10**6, "init": "orthonormal", "until": 180.0}
 """A start of orthonormal students; at that time every teacher has its expert, and routers are still on their way."""
 RECORDS = 76
@@ -141,7 +140,7 @@ def along(run: Run, *, order: int = 1, tolerance: float = 0.0, times: int | None
     """Prune at recorded times of every seed: all of them, or about as many as `times`, evenly spaced.
 
     `kept`: the number of experts left; `exact`: whether they are the experts that first recovered the teachers, one
-    each; `risk`: what is left of `E(f - f*)^2`.
+    each, and leave a small risk; `risk`: what is left of `E(f - f*)^2`.
     """
     recorded = run.time.values
     if times is not None:
@@ -155,7 +154,17 @@ def along(run: Run, *, order: int = 1, tolerance: float = 0.0, times: int | None
 
 def _judged(run: Run, seed: int, time: float, order: int, tolerance: float) -> tuple[int, bool, float]:
     found = prune_run(run, at=time, seed=int(seed), order=order, tolerance=tolerance)
-    return len(found.kept), found.kept == winners(run, int(seed), time), float(found.risk[-1])
+    risk = float(found.risk[-1])
+    # The risk of one lone teacher: what the first removal adds when nothing else is left.
+    right = found.kept == winners(run, int(seed), time) and risk <= SMALL * 2 * quantum(run)
+    return len(found.kept), right, risk
+
+
+def quantum(run: Run) -> float:
+    """The loss of one unit of the run's student that overlaps with nothing."""
+    student = of_kind(run.problem, Problem, "along").student
+    assert isinstance(student, Mixture)
+    return Constants.of(student.hidden.gate, student.hidden.degree).quantum
 
 
 def winners(run: Run, seed: int, time: float) -> tuple[int, ...] | None:
@@ -196,9 +205,8 @@ class Pruned:
     """All that the claims on pruning and fine-tuning look at, each made when first asked for."""
 
     def __init__(self, settings: SoftMoeSettings, size: Size, seeds: int):
-        self.settings = settings
+        self.settings, self.size = settings, size
         self.seeds = max(seeds, LEAST_SEEDS)
-        self.few = min(self.seeds, MOST_SEEDS[size])
 
     def _varied(self, **values: Any) -> SoftMoeSettings:
         """The paper's teacher, with the sizes, gate and degree of the settings."""
@@ -238,9 +246,8 @@ class Pruned:
 
     @cached_property
     def orthonormal(self) -> Run:
-        """The flow from orthonormal students in many dimensions."""
-        settings = self._varied(init="orthonormal", dim=LARGE_DIM, until=LARGE_UNTIL)
-        return recipe.run(settings, seeds=self.few, record=np.linspace(0, LARGE_UNTIL, RECORDS))
+        """The flow from orthonormal students in many dimensions, the one in which Theorem 1 is looked at."""
+        return large(self._varied(), self.size, "orthonormal").run
 
     @cached_property
     def iid_single(self) -> xr.Dataset:

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutelage.analysis import lines, mean_interval
+from tutelage.dynamics import Crossings, Record
 from tutelage.papers.soft_moe import recipe
+from tutelage.papers.soft_moe.draws import Draws
+from tutelage.papers.soft_moe.events import ANNIHILATED, CROSSINGS, RECOVERED, THEOREM
 from tutelage.papers.soft_moe.growth import Growth
-from tutelage.papers.soft_moe.matching import Matching, generalised, greedy, race
+from tutelage.papers.soft_moe.matching import Matching, edges, generalised, greedy, race, removals
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.problem import Numbers
 from tutelage.study import Size
@@ -28,15 +31,22 @@ SEEDS: dict[Size, int] = {"quick": 10, "full": 20}
 class Race:
     """One flow of `settings` for seeds 0, 1, ..., made when first asked for; a store has it for the next."""
 
-    def __init__(self, settings: SoftMoeSettings, seeds: int | tuple[int, ...], until: float, records: int = 200):
-        self.settings, self.seeds, self.until, self.records = settings, seeds, until, records
+    def __init__(
+        self,
+        settings: SoftMoeSettings,
+        seeds: int | tuple[int, ...],
+        until: float,
+        records: int = 200,
+        watched: tuple[Crossings, ...] = CROSSINGS,
+    ):
+        self.settings, self.seeds, self.until, self.records, self.watched = settings, seeds, until, records, watched
 
     @cached_property
     def run(self) -> Run:
         settings = self.settings.model_copy(update={"until": self.until})
         # Closer at first: students that cancel do it early.
         times = [np.linspace(0, self.until / parts, self.records // 2 + 1) for parts in (1, 8)]
-        return recipe.run(settings, seeds=self.seeds, record=np.union1d(*times))
+        return recipe.run(settings, seeds=self.seeds, record=Record(np.union1d(*times), crossings=self.watched))
 
     @property
     def count(self) -> int:
@@ -60,16 +70,48 @@ class Race:
         found = np.nan_to_num(self.run.expert_time.values, nan=np.inf).argmin(1)
         return np.where(np.isfinite(self.times), found, -1)
 
+    @cached_property
+    def singles(self) -> NDArray[np.int64]:
+        """How many teachers have one and only one student, expert and router, at the end of each seed (Figure 1)."""
+        last = [self.run.last(f"overlap_{role}").values for role in ("expert", "router")]
+        return np.array([int(single(*both).sum()) for both in zip(*last, strict=True)])
+
     @property
     def recovered(self) -> NDArray[np.int64]:
         """How many teachers each seed recovered."""
         return np.isfinite(self.times).sum(1)
 
     @cached_property
+    def _both(self) -> Numbers:
+        """When a student (seed, student, teacher) has recovered a teacher's router and expert; infinite if never."""
+        return np.nan_to_num(np.maximum(self.run.expert_time.values, self.run.router_time.values), nan=np.inf)
+
+    @property
+    def pair_times(self) -> Numbers:
+        """`T_l` of Theorem 1: when one student has recovered router and expert of each teacher (seed, teacher)."""
+        return self._both.min(1)
+
+    @property
+    def matching(self) -> NDArray[np.int64]:
+        """Which student (seed, teacher) that was, the mapping I of Theorem 1; -1 if none."""
+        return np.where(np.isfinite(self.pair_times), self._both.argmin(1), -1)
+
+    @cached_property
+    def matched(self) -> NDArray[np.bool_]:
+        """Whether every teacher has been recovered, router and expert, by a student of its own."""
+        own = [len(set(students)) == len(students) for students in self.matching.tolist()]
+        return np.isfinite(self.pair_times).all(1) & np.array(own)
+
+    @property
+    def finish(self) -> Numbers:
+        """When the last teacher is recovered by both; infinite if one never is."""
+        return self.pair_times.max(1)
+
+    @cached_property
     def as_greedy(self) -> NDArray[np.bool_]:
-        """Whether every teacher was recovered by the student of Eq. (6), in the order of Eq. (6) (Theorem 1)."""
+        """Whether every teacher was recovered by the student of Eq. (6), in the order of Eq. (6)."""
         good = []
-        for start, times, winners in zip(self.starts, self.times, self.winners, strict=True):
+        for start, times, winners in zip(self.starts, self.pair_times, self.matching, strict=True):
             pairs = start.greedy.pairs
             ordered = [times[pair.teacher] for pair in pairs]
             same = all(winners[pair.teacher] == pair.student for pair in pairs)
@@ -82,49 +124,28 @@ class Race:
         pairs = zip(self.starts, self.winners, strict=True)
         return np.array([int(np.sum(getattr(s, predicted).winners(teachers) == w)) for s, w in pairs])
 
-    @cached_property
-    def pairs(self) -> NDArray[np.int64]:
-        """How many pairs of experts each seed saw become opposite."""
-        return np.isfinite(self.run.pair_time.values).sum((1, 2)) // 2
+    def opposite(self, time: float = np.inf) -> NDArray[np.int64]:
+        """How many disjoint pairs of students have opposite experts at the last record up to `time`.
 
-    @cached_property
-    def finish(self) -> Numbers:
-        """T* of Theorem 1: when the last teacher is recovered; the end of the run if one never is."""
-        last = self.times.max(1)
-        return np.where(np.isfinite(last), last, self.until)
+        Students that are opposite to several are counted once: the closest to -1 first.
+        """
+        at = max(int(np.searchsorted(self.run.time.values, time, side="right")) - 1, 0)
+        return np.array([_disjoint(one) for one in self.run.overlap_ss_expert.values[:, at]])
 
-    @cached_property
-    def unused_overlap(self) -> Numbers:
-        """The largest |overlap| of a student that recovered nothing with anything else, at the record after T*."""
-        return np.array([self._unused_overlap(seed) for seed in range(self.count)])
 
-    def _unused_overlap(self, seed: int) -> float:
-        time = self.run.dataset["time"].values
-        at = self.run.dataset.isel(seed=seed, time=min(int(np.searchsorted(time, self.finish[seed])), len(time) - 1))
-        unused = np.setdiff1d(np.arange(self.settings.students), self.winners[seed])
-        if not len(unused):
-            return 0.0
-        names = ("overlap_router", "overlap_expert", "overlap_router_expert", "overlap_expert_router")
-        taught = max(float(np.abs(at[name].values[unused]).max()) for name in names)
-        own = np.eye(self.settings.students)
-        among = (at[name].values * (1 - own) for name in ("overlap_ss_router", "overlap_ss_expert", "overlap_ss_cross"))
-        return max(taught, *(float(max(np.abs(x[unused]).max(), np.abs(x[:, unused]).max())) for x in among))
+def single(expert: Numbers, router: Numbers) -> NDArray[np.bool_]:
+    """Whether a teacher has exactly one expert above 0.9 and exactly one router, of the same student."""
+    near, routed = expert > RECOVERED, router > RECOVERED
+    return np.asarray((near.sum(0) == 1) & (routed.sum(0) == 1) & (near & routed).any(0))
 
-    @cached_property
-    def early_overlap(self) -> Numbers:
-        """The largest |overlap with its teacher| of a pair of Eq. (6) that is yet to come, at each recovery."""
-        return np.array([self._early_overlap(seed) for seed in range(self.count)])
 
-    def _early_overlap(self, seed: int) -> float:
-        time, pairs = self.run.dataset["time"].values, self.starts[seed].greedy.pairs
-        overlap = self.run.dataset["overlap_expert"].values[seed]
-        worst = 0.0
-        for number, pair in enumerate(pairs[:-1]):
-            when = self.times[seed, pair.teacher]
-            if np.isfinite(when):
-                before = max(int(np.searchsorted(time, when)) - 1, 0)
-                worst = max(worst, *(abs(overlap[before, p.student, p.teacher]) for p in pairs[number + 1 :]))
-        return worst
+def _disjoint(between: Numbers) -> int:
+    found, between = 0, between.copy()
+    while between.min() < ANNIHILATED:
+        pair = np.unravel_index(between.argmin(), between.shape)
+        between[list(pair)] = between[:, list(pair)] = 0.0
+        found += 1
+    return found
 
 
 class Start:
@@ -157,15 +178,45 @@ class Start:
         return generalised(self.cosines, self.between, self.norms, alphas=self.settings.importance, growth=self._growth)
 
 
+LARGE = 10**10
+"""The dim in which Theorem 1 is looked at: its bounds say something there. That of the settings if it is larger."""
+LARGE_SEEDS: dict[Size, dict[str, int]] = {
+    "quick": {"iid": 4, "orthonormal": 4},
+    "full": {"iid": 56, "orthonormal": 50},
+}
+"""50 without a failure decide that a probability is at least 6/7. Not all of the iid ones recover two teachers."""
+FINISHED: dict[Size, int] = {"quick": 2, "full": 8}
+CANDIDATES = 400
+"""Starts among which those of `finished` are looked for."""
+
+
+def large(settings: SoftMoeSettings, size: Size, init: str) -> Race:
+    """The first stage of Theorem 1 in a large dim, which claims and figures look at together."""
+    return stage(settings, LARGE_SEEDS[size][init], dim=max(settings.dim, LARGE), init=init)
+
+
+def finished(settings: SoftMoeSettings, size: Size) -> Race | None:
+    """The same from the first iid starts that are predicted to recover all teachers; None if there are none."""
+    chosen = SoftMoeSettings(**settings.model_dump() | {"dim": max(settings.dim, LARGE), "init": "iid", "until": None})
+    draws = Draws(chosen, CANDIDATES)
+    cosines = draws.overlap_expert, draws.overlap_ss_expert
+    _, partner, time = removals(
+        edges(*cosines, draws.norm_expert, chosen.importance, Growth.of(chosen)), chosen.teachers
+    )
+    come = (partner >= 0) & (partner < chosen.teachers) & (time <= STAGE * math.sqrt(chosen.dim))
+    seeds = tuple(np.flatnonzero(come.sum(1) == chosen.teachers)[: FINISHED[size]].tolist())
+    return stage(settings, seeds, dim=chosen.dim, init="iid") if seeds else None
+
+
 def stage(settings: SoftMoeSettings, seeds: int | tuple[int, ...], *, dim: int | None = None, **values: Any) -> Race:
     """The first stage of Theorem 1, to 0.4 sqrt(dim)."""
     chosen = SoftMoeSettings(**settings.model_dump() | values | {"dim": dim or settings.dim, "until": None})
-    return Race(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10)
+    return Race(chosen, seeds, STAGE * math.sqrt(chosen.dim) + 10, records=120, watched=THEOREM)
 
 
 SWEEPS: dict[Size, tuple[tuple[int, ...], int]] = {
     "quick": ((10**2, 10**4, 10**6), 3),
-    "full": (tuple(10**n for n in range(2, 9)), 10),
+    "full": (tuple(10**n for n in range(2, 9)), 6),
 }
 """Dims, and the number of seeds."""
 

@@ -112,11 +112,35 @@ class Tuning:
         inside = (self.time >= WINDOW[0]) & (self.time <= WINDOW[1])
         return fitted_line(self.time[inside], np.log(values[inside]))
 
+    def within(self, close: float) -> "Stretch":
+        """From the first record at which every expert and router is within `close` of its teacher's."""
+        far = np.sqrt(self.distances.max(0))
+        first = int(np.argmax(far <= close)) if np.any(far <= close) else 0
+        return Stretch(self.time[first:], self.distances[:, first:])
+
+    @property
+    def whole(self) -> "Stretch":
+        """All of the run."""
+        return Stretch(self.time, self.distances)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Squared distances (student, time) on a stretch of a run."""
+
+    time: Values
+    distances: Values
+
+    @property
+    def distance(self) -> Values:
+        """`||thetabar - theta*||^2`."""
+        return self.distances.sum(0)
+
     @property
     def kappa(self) -> float:
         """The largest kappa for which the bound of Theorem 3, `exp(-kappa t / 2)`, holds all along."""
         fallen = np.log(self.distance[0] / self.distance[1:])
-        return 2 * float(np.min(fallen / self.time[1:]))
+        return 2 * float(np.min(fallen / (self.time[1:] - self.time[0])))
 
     @property
     def rise(self) -> float:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Kind, Verdict, at_most, lines
+from tutelage.analysis import Claim, Finding, Kind, Verdict, at_most, interval_is, lines
 from tutelage.oracle import AbstractOracle, draw, population_oracle
 from tutelage.papers.beyond_ntk import field
 from tutelage.papers.beyond_ntk.constants import coefficient, gradient_rates, tail
@@ -18,6 +18,7 @@ from tutelage.papers.beyond_ntk.settings import SLOPES, BeyondNtkSettings
 from tutelage.problem import Numbers, Weights
 
 DIM, WIDTH, SAMPLES, ORDERS = 5, 7, 200_000, 600
+SETS = 24  # data sets of a size
 
 
 class Network(NamedTuple):
@@ -144,22 +145,29 @@ def gradient_noise(evidence: Evidence) -> Finding:
         [
             [
                 float(jnp.linalg.norm(_gradient(draw(chosen, start.teacher, n, seed), student) - exact))
-                for seed in range(8)
+                for seed in range(SETS)
             ]
             for n in sizes
         ]
     )
-    slope = lines.exponent_over_seeds(sizes, lambda drawn: errors[:, drawn].mean(1), 8)
+    slope = lines.exponent_over_seeds(sizes, lambda drawn: errors[:, drawn].mean(1), SETS)
     means = zip(sizes, errors.mean(1), strict=True)
     scaled = ", ".join(f"{error * n**0.5 * 2 * settings.width:.2f}" for n, error in means)
     text = f"N^(1/2) times the error of m times the gradient: {scaled} for N = 10^3, 10^4, 10^5; exponent {slope:.3f} "
     text += "(95 %, over seeds)."
-    return at_most(abs(slope.value + 0.5), 0.05, seeds=8, detail=text)
+    return interval_is(slope.value, slope.interval, -0.5, within=0.1, seeds=SETS, detail=text)
 
 
 _SMALL = f"d = {DIM}, m = {WIDTH}, unequal weights"
 CLAIMS = (
-    Claim("C1", "Eq. (2.1)", "L is the sum of c_k |T_k|^2, with c_1 = 0, 1/4 or 1.", _SMALL, orders_add_up),
+    Claim(
+        "C1",
+        "Eq. (2.1)",
+        "L is the sum of c_k |T_k|^2, with c_1 = 0, 1/4 or 1.",
+        _SMALL,
+        orders_add_up,
+        must_hold=True,
+    ),
     Claim(
         "C1:samples", "Eq. (2.1)", "The closed form is the mean over samples.", _SMALL, samples_agree, kind=Kind.OURS
     ),
@@ -169,6 +177,7 @@ CLAIMS = (
         "The gradients of the orders add up to m grad L, with b_2j = 4 c_2j and b'_2j = (4j - 4) c_2j.",
         _SMALL,
         gradients_add_up,
+        must_hold=True,
     ),
     Claim(
         "C2:printed",
@@ -176,7 +185,8 @@ CLAIMS = (
         "They do with the printed b_2j = 4j c_2j.",
         _SMALL,
         printed_gradients,
-        must_hold=False,
+        kind=Kind.SLIP,
+        mended="C2",
         expected=Verdict.FAILS,
         explanation="The radial part of the gradient of an order is counted twice.",
     ),
@@ -184,7 +194,10 @@ CLAIMS = (
         "C7",
         "Claim 2.1",
         "The gradient on N examples is off by N^(-1/2), once it is multiplied by m.",
-        "d = 10, m = 20, at the start, eight data sets a size",
+        "d = 10, m = 20, at the start, 24 data sets a size",
         gradient_noise,
+        kind=Kind.READING,
+        reading="At the start and for Gaussian data; the claim is uniform over populations and has powers of kappa and "
+        "log(1/delta). An exponent within 0.1 is asked for.",
     ),
 )

@@ -2,13 +2,25 @@
 
 import math
 from functools import cache, partial
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from scipy.stats import spearmanr
 
-from tutelage.analysis import Claim, Finding, Kind, Verdict, all_of, at_least, at_most, lines
+from tutelage.analysis import (
+    Claim,
+    Finding,
+    Kind,
+    Verdict,
+    all_of,
+    at_least,
+    at_most,
+    every,
+    interval_at_least,
+    interval_at_most,
+    lines,
+    probability_at_least,
+)
 from tutelage.papers.beyond_ntk import directions, lottery, powers, races, warmup
 from tutelage.papers.beyond_ntk.constants import B2
 from tutelage.papers.beyond_ntk.evidence import Evidence
@@ -20,7 +32,8 @@ from tutelage.study import Size
 RATIOS, SCALES = (2.0, 3.0), (0.3, 1.0, 3.0)
 SETTLED = 3.0  # the time after which orders 0 and 2 have forgotten a start of another size
 RECORDS = 801
-SHARE = 0.9  # of neurons that must do as told
+SHARE = 0.75  # of the neurons with two large coordinates that must be in S_bad: so much can be decided by sixty
+FORETOLD = 0.8  # of winners whose coordinate must be the one foretold: so much can be decided by a few dozen
 LARGE = 0.2  # of vbar_i^2: a neuron with two such coordinates has not won one of them
 
 
@@ -98,7 +111,8 @@ def squares_take_the_weights(evidence: Evidence) -> Finding:
     return all_of(
         [
             at_most(np.median(np.abs(growth / factor - 1)), 0.1, detail="The median over neurons and coordinates."),
-            at_most(abs(exponent.value - 1), 0.1, detail=text),
+            interval_at_least(exponent.value, exponent.interval, 0.9, detail=text),
+            interval_at_most(exponent.value, exponent.interval, 1.1),
         ]
     )
 
@@ -151,10 +165,13 @@ def norms_stay(evidence: Evidence) -> Finding:
 
 def good_neurons_win(evidence: Evidence) -> Finding:
     found = races.tables(evidence.size)
-    parts = [table[0, 0] / table[0].sum() for table in found.values()]
     won = "; ".join(f"{name}: {table[0, 0]} of {table[0].sum()}" for name, table in found.items())
     rest = "; ".join(f"{table[3, :2].sum()} of {table[3].sum()}" for table in found.values())
-    return at_least(parts, SHARE, detail=f"Good ones that win their own: {won}. Of those in no set: {rest}.")
+    right, good = (
+        sum(int(table[0, 0]) for table in found.values()),
+        sum(int(table[0].sum()) for table in found.values()),
+    )
+    return every(right, good, detail=f"Good ones that win their own: {won}. Of those in no set: {rest}.")
 
 
 def two_large_are_bad(evidence: Evidence, dim: int, counts: dict[Size, int]) -> Finding:
@@ -165,9 +182,9 @@ def two_large_are_bad(evidence: Evidence, dim: int, counts: dict[Size, int]) -> 
     open_ = np.isinf(directions.hits(start, a, until, level=1 - LARGE).time)
     last = directions.turned(start[open_], a, until) ** 2
     two = np.sort(last, axis=1)[:, -2] >= LARGE
-    inside = int(np.sum(kind[open_][two] == lottery.KINDS.index("bad")))
-    text = f"{inside} of {int(two.sum())} neurons with two coordinates vbar_i^2 >= {LARGE} at the end are in S_bad."
-    return at_least(inside / max(int(two.sum()), 1), SHARE, detail=text)
+    inside, many = int(np.sum(kind[open_][two] == lottery.KINDS.index("bad"))), int(two.sum())
+    text = f"{inside} of {many} neurons with two coordinates vbar_i^2 >= {LARGE} at the end are in S_bad."
+    return probability_at_least(inside, many, SHARE, detail=text) if many else Finding(Verdict.NOT_REACHED, detail=text)
 
 
 def tickets_foretell(evidence: Evidence, least: float, ratio: float = 1.0, network: bool = False) -> Finding:
@@ -175,13 +192,11 @@ def tickets_foretell(evidence: Evidence, least: float, ratio: float = 1.0, netwo
     run = races.network(plan) if network else races.race(plan)
     won = np.isfinite(run.hits.time)
     order = float(spearmanr(run.hits.time[won], run.foretold.time[won]).statistic)
-    same = float(np.mean(run.hits.winner[won] == run.foretold.winner[won]))
+    right = int(np.sum(run.hits.winner[won] == run.foretold.winner[won]))
     spent = np.quantile(run.hits.time[won] / run.foretold.time[won], (0.1, 0.5, 0.9))
-    text = (
-        f"{int(won.sum())} winners: rank correlation of their times {order:.3f}; {100 * same:.0f}% win the coordinate "
-    )
+    text = f"{int(won.sum())} winners: rank correlation of their times {order:.3f}; {right} of them win the coordinate "
     text += f"foretold; observed over foretold time {spent[1]:.2f} [{spent[0]:.2f}, {spent[2]:.2f}] (median, 10%, 90%)."
-    return all_of([at_least(order, least, detail=text), at_least(same, SHARE)])
+    return all_of([at_least(order, least, detail=text), probability_at_least(right, int(won.sum()), FORETOLD)])
 
 
 DIMS = np.array([1e2, 1e3, 1e4, 1e5, 1e6])
@@ -257,7 +272,6 @@ def step_limit(evidence: Evidence) -> Finding:
     )
 
 
-_WRONG: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
 _LOTTERY = "d = 32, equal weights, T_2' = 0.25 d^2, T_2 = 0.3 d^2, rho = Gamma/4"
 
 CLAIMS = (
@@ -267,6 +281,9 @@ CLAIMS = (
         "Once settled, order 0 follows order 2: 0 < Delta <= delta_- (1 - 1/(16 kappa^2 d)) or 0 < -Delta <= delta_+.",
         "warm-up equation, a_max/a_min = 2 and 3, starts of scale 0.3, 1 and 3",
         order_zero_follows,
+        kind=Kind.READING,
+        reading="On the equation of orders 0 and 2 alone, and settled is read as from time 3 on: before it, order 0 "
+        "still has the start to forget.",
     ),
     Claim(
         "C10",
@@ -274,6 +291,9 @@ CLAIMS = (
         "delta decays at the rate (8/pi) min a, to 20%, and is 1/d^2 in a time O(d log d).",
         "warm-up equation, a_max/a_min = 2 and 3, starts of scale 0.3, 1 and 3",
         order_two_decays,
+        kind=Kind.READING,
+        reading="On the equation of orders 0 and 2 alone, whose rate near its fixed point this is; a deviation of 20% "
+        "and d log d with the constant 1 are allowed at d = 20 to 200.",
     ),
     Claim(
         "C11",
@@ -281,6 +301,8 @@ CLAIMS = (
         "E w_i^2 stays in [1/(2 kappa d), 2 kappa/d] throughout stage 1.",
         "warm-up equation, and populations with all orders, from N(0, I/d)",
         moments_stay,
+        kind=Kind.READING,
+        reading="2 kappa stands for kappa_1, some exp(poly(kappa)) that the paper leaves open: a stronger statement.",
         explanation="The paper has 1/(kappa_1 d) with some exp(poly(kappa)) for kappa_1; 2 kappa is enough.",
     ),
     Claim(
@@ -289,6 +311,8 @@ CLAIMS = (
         "At T_1 the squares have taken the weights: v_i(T_1)^2 = a_i d v_i(0)^2, to 10% in the median.",
         "d = 64, a_max/a_min = 2, population with orders 0 to 8, T_1 = 3 d",
         squares_take_the_weights,
+        kind=Kind.READING,
+        reading="One plus something small is read as 10% at d = 64, and T_1 as 3 d.",
     ),
     Claim(
         "C12:printed",
@@ -296,7 +320,9 @@ CLAIMS = (
         "v_i(T_1) = a_i d v_i(0).",
         "d = 64, a_max/a_min = 2, population with orders 0 to 8, T_1 = 3 d",
         printed_factor,
-        **_WRONG,
+        kind=Kind.SLIP,
+        mended="C12",
+        expected=Verdict.FAILS,
         explanation="v_i^2/E w_i^2 is what is conserved, so that the factor belongs to the squares; Gamma_i is right.",
     ),
     Claim(
@@ -305,6 +331,8 @@ CLAIMS = (
         "-[G]_i/v_i = B_14 a_i vbar_i^2 up to log(d)/d^2, for every coordinate.",
         "exact force in a Gaussian bulk of covariance diag(a), a_max/a_min = 2, d = 32 to 128 (256 in full)",
         cubic_law,
+        kind=Kind.READING,
+        reading="The constant of log(d)/d^2 is taken as 1, which is twice what is seen; a larger one would hold, too.",
     ),
     Claim(
         "C14",
@@ -316,27 +344,35 @@ CLAIMS = (
     Claim(
         "C15",
         "Lemma A.3, first bullet",
-        "At least 90% of the neurons in S_good are basis-like at T_2, on the coordinate that was large.",
+        "Every neuron in S_good is basis-like at T_2, on the coordinate that was large.",
         _LOTTERY,
         good_neurons_win,
+        kind=Kind.READING,
+        reading="Basis-like is read as vbar_i^2 >= 1/2, T_2' as 0.25 d^2 and rho as Gamma/4; the lemma has powers of d "
+        "that begin to differ far beyond d = 32.",
     ),
     Claim(
         "C15:bad",
         "Lemma A.3, second bullet",
-        "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
+        "At least three quarters of the neurons with two large coordinates at T_2 are in S_bad.",
         f"direction equation, {_LOTTERY}",
         partial(two_large_are_bad, dim=32, counts=races.COUNTS),
-        **_WRONG,
-        explanation="At d = 32 a typical coordinate is a third of Gamma: two can grow large together from below "
-        "Gamma - rho. The paper's own threshold 2 log(d)^2/sqrt(d) is 4.2 here, so nothing is above it.",
+        kind=Kind.READING,
+        reading="Large is read as vbar_i^2 >= 0.2, and every one as three quarters. The lemma's own threshold for "
+        "|v_i|, 2 log(d)^2/sqrt(d), is 4.2 at d = 32: nothing is above it, and the lemma says nothing.",
+        expected=Verdict.FAILS,
+        explanation="At d = 32 a typical coordinate is a third of Gamma: two can grow large together from below Gamma "
+        "- rho. The paper's own threshold 2 log(d)^2/sqrt(d) is 4.2 here, so nothing is above it.",
     ),
     Claim(
         "C15:bad128",
         "Lemma A.3, second bullet",
-        "At least 90% of the neurons with two large coordinates at T_2 are in S_bad.",
+        "At least three quarters of the neurons with two large coordinates at T_2 are in S_bad.",
         "direction equation, the same with d = 128",
-        partial(two_large_are_bad, dim=128, counts={"quick": 1500, "full": 6000}),
-        must_hold=False,
+        partial(two_large_are_bad, dim=128, counts={"quick": 4000, "full": 8000}),
+        kind=Kind.READING,
+        reading="Large is read as vbar_i^2 >= 0.2, and every one as three quarters, as in C15:bad, which fails at d = "
+        "32. The lemma's own threshold for |v_i| is 4.2.",
     ),
     Claim(
         "C15:tickets",
@@ -353,7 +389,6 @@ CLAIMS = (
         "d = 32, a_max/a_min = 2, after stage 1.1, otherwise the same",
         partial(tickets_foretell, least=0.8, ratio=2.0),
         kind=Kind.OURS,
-        must_hold=False,
     ),
     Claim(
         "C15:network",
@@ -362,7 +397,6 @@ CLAIMS = (
         "d = 32, equal weights, start N(0, I/d), otherwise the same",
         partial(tickets_foretell, least=0.7, network=True),
         kind=Kind.OURS,
-        must_hold=False,
         explanation="At finite width order 2 is not learnt at the start, which moves the early times.",
     ),
     Claim(
@@ -371,6 +405,9 @@ CLAIMS = (
         "mu(S_bad) <= mu(S_good) d^-c with c > 0.",
         "Gaussian tails, d Gamma = 10 log d, rho = Gamma/4, d = 10^2 to 10^6",
         bad_is_rare,
+        kind=Kind.READING,
+        reading="d Gamma = 10 log d and rho = Gamma/4 are taken, where the lemma leaves a constant open; below 8 log d "
+        "the ratio grows, as in C16:here.",
     ),
     Claim(
         "C16:printed",
@@ -378,7 +415,9 @@ CLAIMS = (
         "mu(S_bad) >= mu(S_good) d^c with c > 0.",
         "Gaussian tails, d Gamma = 10 log d, rho = Gamma/4, d = 10^2 to 10^6",
         printed_bad_is_rare,
-        **_WRONG,
+        kind=Kind.SLIP,
+        mended="C16",
+        expected=Verdict.FAILS,
         explanation="The inequality is reversed in print; the text below the lemma says that bad neurons are few.",
     ),
     Claim(
@@ -387,13 +426,16 @@ CLAIMS = (
         "mu(S_bad) <= mu(S_good).",
         f"Gaussian tails, {_LOTTERY}",
         bad_is_rare_here,
-        **_WRONG,
+        kind=Kind.READING,
+        reading="At d = 32, with the horizon of the other claims, where d Gamma = 2.7 log d: the order of limits is "
+        "not that of the lemma.",
+        expected=Verdict.FAILS,
         explanation="It needs d Gamma above 8 log d with this rho, that is horizons far below 0.25 d^2, and d so large "
         "that neurons win that early.",
     ),
     Claim(
         "C30",
-        "Theorem 1.1",
+        "new (Theorem 1.1)",
         "Descent is stable for eta_inf below 2/(2 b_0 + 2 b_2/d); above it falls into a cycle of two.",
         "d = 30, eta_inf = 0.38 and 0.40, the recursion and a population",
         step_limit,

@@ -1,6 +1,7 @@
 """What Figures 1 and 2 say, on the runs that draw them."""
 
 import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -75,8 +76,8 @@ def stuck(evidence: Evidence) -> Finding:
     run = narrow(evidence.settings)
     values = [_at(run, order, 2000.0) for order in (2, 4, 6)]
     text = (
-        f"With 10^5 steps of eta_inf = 0.02 (time 2000) |T_2|, |T_4|, |T_6| are {values[0]:.1e}, {values[1]:.1e}, "
-        f"{values[2]:.1e}, and L ends at {float(run['L'][0, -1]):.1e}."
+        f"At time 2000, that of 10^5 steps of eta_inf = 0.02, |T_2|, |T_4|, |T_6| are {values[0]:.1e}, "
+        f"{values[1]:.1e}, {values[2]:.1e}, and L ends at {float(run['L'][0, -1]):.1e}."
     )
     return at_least(min(values), 0.1, detail=text)
 
@@ -89,7 +90,7 @@ def as_described_early(evidence: Evidence) -> Finding:
 
 
 def narrow_waits_longer(evidence: Evidence) -> Finding:
-    cases = CASES["quick"]
+    cases = CASES[evidence.size]
     ends = escape_times(evidence.settings, cases).median("seed").values
     ratio = max(np.max(ends[:, 1:] / ends[:, :-1]), np.max(ends[1:] / ends[:-1]))
     text = "; ".join(f"N = {n}: {_told(cases.widths, row)}" for n, row in zip(cases.samples, ends, strict=True))
@@ -102,32 +103,26 @@ def _told(widths: tuple[int, ...], times: np.ndarray) -> str:
 
 
 def all_leave(evidence: Evidence) -> Finding:
-    cases = CASES["quick"]
+    cases = CASES[evidence.size]
     ends = [float(on_samples(evidence.settings, cases, cases.widths[0], n)["norm"].sel(tensor_order=4)[:, -1].max())
             for n in cases.samples]  # fmt: skip
     text = f"m = 2d = {2 * cases.dim}, N = {cases.samples[0]} and {cases.samples[1]}, the largest |T_4| at the end."
     return at_most(max(ends), 0.1, seeds=cases.seeds, detail=text)
 
 
+_READ: dict[str, Any] = {
+    "kind": Kind.READING,
+    "reading": "The gradient is that of the population, where the figure has 10^4 samples; times and levels are read "
+    "off its curves by us. On samples the plateau is longer (F1:samples).",
+}
 _FIGURE_1 = "d = 30, m = 100, |z|, equal weights, population gradient, start N(0, I)"
 _FIGURE_2 = "d = 30, m = 2d = 60, |z|, equal weights, population gradient"
-_SMALL = "d = 10, m = 2d, full batches of a fixed data set"
+_SMALL = "d = 10 (30 in full), m = 2d, full batches of a fixed data set"
 CLAIMS = (
-    Claim(
-        "F1:a", "Figure 1", "Orders 0 and 2 fall below 0.1 by time 2.", _FIGURE_1, low_orders_at_once, must_hold=False
-    ),
-    Claim("F1:b", "Figure 1", "Order 0 is learnt before order 2.", _FIGURE_1, zeroth_below_second, must_hold=False),
-    Claim(
-        "F1:c", "Figure 1", "Order 4 stays on a plateau for a decade of time.", _FIGURE_1, fourth_waits, must_hold=False
-    ),
-    Claim(
-        "F1:d",
-        "Figure 1",
-        "Orders 4 and 6 fall below 0.01 by time 2000.",
-        _FIGURE_1,
-        high_orders_learned,
-        must_hold=False,
-    ),
+    Claim("F1:a", "Figure 1", "Orders 0 and 2 fall below 0.1 by time 2.", _FIGURE_1, low_orders_at_once, **_READ),
+    Claim("F1:b", "Figure 1", "Order 0 is learnt before order 2.", _FIGURE_1, zeroth_below_second, **_READ),
+    Claim("F1:c", "Figure 1", "Order 4 stays on a plateau for a decade of time.", _FIGURE_1, fourth_waits, **_READ),
+    Claim("F1:d", "Figure 1", "Orders 4 and 6 fall below 0.01 by time 2000.", _FIGURE_1, high_orders_learned, **_READ),
     Claim(
         "F1:samples",
         "Figure 1",
@@ -135,7 +130,6 @@ CLAIMS = (
         "d = 30, m = 100, three seeds, start N(0, I/d)",
         samples_wait_longer,
         kind=Kind.OURS,
-        must_hold=False,
     ),
     Claim(
         "F2",
@@ -143,10 +137,13 @@ CLAIMS = (
         "At width 2d orders 2, 4 and 6 stay above 0.1 for 10^5 steps.",
         _FIGURE_2,
         stuck,
-        must_hold=False,
+        kind=Kind.READING,
+        reading="The gradient is that of the population, where the figure has 10^4 samples: there orders 4 and 6 are "
+        "above 0.1 for that long at m = 60, and order 2 is not. 10^5 steps are read as time 2000, by the step of "
+        "Figure 1; at time 2 the claim holds (F2:early).",
         expected=Verdict.FAILS,
-        explanation="The figure's step is not stated. With steps so small that 10^5 of them are time 2 the numbers "
-        "are those of the text, because the plateau has hardly begun; the network leaves it later.",
+        explanation="The figure's step is not stated. With steps so small that 10^5 of them are time 2 the numbers are "
+        "those of the text, because the plateau has hardly begun; the network leaves it later.",
     ),
     Claim(
         "F2:early",
@@ -155,16 +152,14 @@ CLAIMS = (
         _FIGURE_2,
         as_described_early,
         kind=Kind.OURS,
-        must_hold=False,
     ),
     Claim(
         "F2:width",
         "Figure 2",
         "The plateau ends earlier for wider networks and for more examples.",
-        "d = 10, m = 2d and 6d, full batches of N = 1200 and 2400",
+        "d = 10, m = 2d and 6d, N = 1200 and 2400 (d = 30, m = 60 and 100, N = 10^4 and 2 10^4 in full), full batches",
         narrow_waits_longer,
         kind=Kind.OURS,
-        must_hold=False,
     ),
     Claim(
         "F2:leaves",
@@ -173,6 +168,5 @@ CLAIMS = (
         _SMALL,
         all_leave,
         kind=Kind.OURS,
-        must_hold=False,
     ),
 )

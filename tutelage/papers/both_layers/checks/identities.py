@@ -167,6 +167,7 @@ CLAIMS = (
         "The closed-form population loss is the expectation.",
         "any k and r",
         loss_closed_form,
+        must_hold=True,
         explanation="Planar quadrature is exact for piecewise-linear networks; sampling checks d = 5.",
     ),
     Claim(
@@ -175,6 +176,7 @@ CLAIMS = (
         "The closed-form gradient is the gradient of the loss.",
         "any k and r",
         gradient_closed_form,
+        must_hold=True,
         explanation="Against planar quadrature of the residual, and central differences of the loss.",
     ),
     Claim(
@@ -183,6 +185,7 @@ CLAIMS = (
         "w_i . grad_{w_i} L = V_i . grad_{V_i} L, also for the empirical loss.",
         "any k and r",
         homogeneity,
+        must_hold=True,
         explanation="Each neuron is positively homogeneous of degree one in each layer.",
     ),
     Claim(
@@ -191,6 +194,7 @@ CLAIMS = (
         "The closed-form Hessian is the derivative of the gradient.",
         "k <= 6, r <= 3, all w_i non-zero",
         hessian_closed_form,
+        must_hold=True,
         explanation="Right as printed, if barred projections are unit vectors and the term i = l is left out.",
     ),
     Claim(
@@ -199,6 +203,7 @@ CLAIMS = (
         "Population descent stays in the span of W(0) and A, whatever d is.",
         "k = 2, sigma = 1e-4",
         few_coordinates,
+        must_hold=True,
         explanation="The same start, rotated into more coordinates, gives the same trajectory.",
     ),
     Claim(
@@ -208,6 +213,7 @@ CLAIMS = (
         "any k and r",
         any_orientation,
         kind=Kind.OURS,
+        must_hold=True,
         explanation="With lines oriented by the target nothing cancels near the optimum.",
     ),
 )

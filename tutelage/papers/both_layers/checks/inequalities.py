@@ -257,6 +257,7 @@ CLAIMS = (
         "|b_i(tau+1) - b_i(tau)| <= 6 mu^2 (v_i^2 + |w_i|^2)|h|^2.",
         "v_1, v_2 > 0; population and empirical",
         drift,
+        must_hold=True,
         explanation="The drift is mu^2 (|grad_w|^2 - |grad_v|^2), computed as such and never by differencing b.",
     ),
     Claim(
@@ -265,6 +266,7 @@ CLAIMS = (
         "|grad_{w_1}|^2 + |grad_{w_2}|^2 <= (5/2)|h|^2.",
         "v = (1,-1), all W",
         gradient_bound,
+        must_hold=True,
         explanation="The largest ratio found is near 1/2, reached for w_2 -> 0 and |w_1| -> infinity.",
     ),
     Claim(
@@ -273,6 +275,7 @@ CLAIMS = (
         "Angles to the target that are below pi/20 stay so.",
         "mu|a| <= 1/2, the lemma's ranges, worst deviation",
         angles_stay,
+        must_hold=True,
         explanation="Random and extreme states, each with the deviation that pushes it straight out of the cone.",
     ),
     Claim(
@@ -281,6 +284,7 @@ CLAIMS = (
         "beta sqrt|a| < v_i <= 2 sqrt|a| is kept, for every beta <= 1/4.",
         "mu|a| <= 4/25, the lemma's ranges",
         norms_stay,
+        must_hold=True,
         explanation="One step of C.3 (|w_1| < sqrt|a|) does not follow, but the lemma stands.",
     ),
     Claim(
@@ -289,6 +293,7 @@ CLAIMS = (
         "|grad_W L|^2 >= 0.05 min(v_1^2, v_2^2) L.",
         "theta > pi/2",
         pl_inequality,
+        must_hold=True,
         explanation="The sharp constant over theta >= pi/2 is 0.082659.",
     ),
     Claim(
@@ -297,6 +302,7 @@ CLAIMS = (
         "The function of Figure 4 is not negative for theta >= pi/2, for any ratio of norms.",
         "alpha = 0.05",
         pl_function,
+        must_hold=True,
         explanation="A quadratic in rho with positive leading coefficient, smallest at rho = 1.",
     ),
     Claim(
@@ -305,6 +311,7 @@ CLAIMS = (
         "|h|^2 <= 20 L for theta > pi/2; and L <= |h|^2/4 always.",
         "v_1, v_2 > 0",
         loss_sandwich,
+        must_hold=True,
         explanation="The sharp constant is 11.008, at theta = pi/2 and equal norms.",
     ),
     Claim(
@@ -313,6 +320,7 @@ CLAIMS = (
         "The spectral norm of the Hessian is at most L(c1, c2)|a| = 112.1|a| in the box.",
         "c1 = sqrt(c7^2 - c11), c2 = 2",
         smooth_box,
+        must_hold=True,
         explanation="As proved; the statement prints the Frobenius norm.",
     ),
 )

@@ -18,7 +18,6 @@ from tutelage import BadInput
 from tutelage.dynamics import Learner, Stream
 from tutelage.papers.cluster_moe import stages
 from tutelage.papers.cluster_moe.runs import configured, laboratory
-from tutelage.papers.cluster_moe.second_layer import learned
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import First, Numbers, Router, Units, unit_values
 from tutelage.study import Size
@@ -92,7 +91,7 @@ def benches(size: Size) -> Iterator[Bench]:
     """A bench for each seed of the default laboratory, one at a time: each holds all that is said."""
     settings, run = configured("lab_b", size), laboratory("lab_b", size)
     for number, seed in enumerate(run["seed"].values):
-        yield Bench(settings, int(seed), learned(settings, run, number))
+        yield Bench(settings, int(seed), stages.learned(settings, run, number))
 
 
 def _batch(

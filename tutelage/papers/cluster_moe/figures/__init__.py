@@ -8,16 +8,20 @@ from tutelage.papers.cluster_moe.figures import (
     hitting,
     paper_size,
     protected,
+    rates,
     recovered,
     router_error,
     specialisation,
     stationary,
     training,
+    variants,
 )
 
-_FOUND = (training, errors, escape_fraction, protected, hitting, stationary, router_error, collapse)
+_FOUND = (training, errors, rates, variants, escape_fraction, protected, hitting, stationary, router_error, collapse)
 FIGURES = (
     *specialisation.FIGURES,
-    *(module.FIGURE for module in (recovered, paper_size, *_FOUND)),
+    recovered.FIGURE,
+    *paper_size.FIGURES,
+    *(module.FIGURE for module in _FOUND),
     *beyond.FIGURES,
 )

@@ -1,16 +1,19 @@
 """Many router steps: load and routing entropy in time, and the collapse, with and without noise and penalty."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import xarray as xr
 
 from tutelage.analysis import Mark, Panel, Sheet, line
-from tutelage.papers.cluster_moe.phase_two import BATCH, DIM, KAPPA, STEP, many_steps
+from tutelage.papers.cluster_moe.phase_two import BATCH, DIM, KAPPA, STEP, STEPS, many_steps
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.study import Figure, Size
 
 NOISE, BALANCE = 1.0, 0.1
+DASHES: tuple[Literal["solid", "dashed"], ...] = ("solid", "dashed")
+"""Of the first four experts, and of the next four."""
 CASES = {
     "plain": (0.0, 0.0),
     "noise": (NOISE, 0.0),
@@ -50,7 +53,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"{about['rate']:g} on {about['batch']} fresh samples each. Noise: a number from [0, {about['noise']:g}] is "
         f"added to each score before the highest is taken. Penalty: {about['balance']:g} times M sum f_m P_m. A "
         "collapse is when the entropy of the load falls for good below half of log M, that of "
-        f"{math.sqrt(experts):.1f} equal experts. {told}"
+        f"{math.sqrt(experts):.1f} equal experts (the dashed line). Each expert's load: solid for experts 1 to 4, "
+        f"dashed for 5 to 8; one seed. The paper has {STEPS} steps. {told}"
     )
     panels = [
         _entropies(dataset, "load_entropy", "Entropy of the load", experts),
@@ -86,7 +90,13 @@ def _loads(dataset: xr.Dataset, name: str) -> Panel:
         "router steps",
         "part of the samples",
         tuple(
-            line(dataset["step"].values, load.isel(expert=expert).values, "", colour=expert % 7)
+            line(
+                dataset["step"].values,
+                load.isel(expert=expert).values,
+                "",
+                colour=expert % 4,
+                dash=DASHES[expert // 4 % 2],
+            )
             for expert in range(dataset.sizes["expert"])
         ),
         marks=() if math.isnan(met) else (Mark("collapse", at=met),),

@@ -83,9 +83,15 @@ def _caption(dataset: xr.Dataset) -> str:
     lost = int(np.sum(~np.isfinite(dataset["weak"].values)))
     return (
         f"{NEURONS} independent neurons per dimension, unit h_4, two antipodal clusters with rho = 3, start 2/sqrt(d) "
-        f"on one local task, step {SCALE:g} d^-2; exact in law. Median samples to {WEAK:g}: {told}; log-log slope "
-        f"{slope:.2f}, and k - 1 = {K - 1}. {lost} neurons in all had not passed when the run was ended. The start is "
-        f"{2 / np.sqrt(dims[0]):.2f} at d = {dims[0]}, which bends the line without noise."
+        f"on one local task, step {SCALE:g} d^-2: SGD by the chain of overlaps, exact in law, each neuron with "
+        "samples of "
+        f"its own. Points: the median, on the left with {BAND} of the neurons; solid: the flow without noise; "
+        "dashed: the "
+        f"power of d through the last point. Median samples to {WEAK:g}: {told}; log-log slope {slope:.2f}, and k - "
+        "1 = "
+        f"{K - 1}. {lost} neurons in all had not passed when the run was ended. The start is "
+        f"{2 / np.sqrt(dims[0]):.2f} "
+        f"at d = {dims[0]}, which bends the line without noise."
     )
 
 

@@ -38,9 +38,9 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     about = dataset.attrs
     words = " ".join(in_words(dataset, c) for c in range(dataset.sizes["cluster"]))
     caption = (
-        f"After Phase III: d = {about['dim']}, rho = {about['radius']:g}, {about['width']} neurons, "
-        f"{about['samples']:,} samples and {about['late_samples']:,} with a smaller step, seed {about['seed']}. For "
-        f"each cluster the expert that is routed most sharply to it. {words}"
+        f"Laboratory B after Phase III, by SGD from random starts: d = {about['dim']}, rho = {about['radius']:g}, "
+        f"{about['width']} neurons, {about['samples']:,} samples and {about['late_samples']:,} with a "
+        f"smaller step, seed {about['seed']}. For each cluster the expert that is routed most sharply to it. {words}"
     )
     panels = [panel(dataset, c, absolute) for absolute in (False, True) for c in range(dataset.sizes["cluster"])]
     return Sheet("Figure 2: what experts recover", tuple(panels), columns=2, caption=caption)

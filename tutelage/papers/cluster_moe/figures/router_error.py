@@ -44,8 +44,10 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     ratio = float(np.mean(dataset["error"].sel(ties="drawn") / dataset["error"].sel(ties="averaged")))
     caption = (
         f"One step of the router from zero with n samples, d = {about['dim']}, rho = {about['radius']:g}, "
-        f"{about['experts']} ReLU experts of {about['width']} units, one of them with overlap {about['kappa']:g} with "
-        f"a local task. Left: distance from the expected step, root mean square of {int(dataset['runs'].min())} to "
+        f"two antipodal clusters, {about['experts']} ReLU experts of {about['width']} units, one unit of each "
+        "planted with "
+        f"overlap {about['kappa']:g} with a local task (seed 0). Left: distance from the expected step, root mean "
+        f"square of {int(dataset['runs'].min())} to "
         f"{int(dataset['runs'].max())} steps with one standard error; coloured dashed lines have the exponent -1/2, "
         "the horizontal one is the norm of the expected step. At the start all experts are tied: averaging over them "
         f"instead of drawing makes the error {ratio:.1f} times smaller. Middle and "

@@ -7,10 +7,11 @@ import xarray as xr
 
 from tutelage.analysis import Field, Mark, Panel, Sheet, line
 from tutelage.papers.cluster_moe.learned import cosines, exceeding
+from tutelage.papers.cluster_moe.presets import units_of
 from tutelage.papers.cluster_moe.result import SHARP
-from tutelage.papers.cluster_moe.runs import of_laboratory
+from tutelage.papers.cluster_moe.runs import configured, laboratory, of_laboratory
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.study import Figure
+from tutelage.study import Figure, Size
 
 TASKS = {"w1": "$w_1^*$", "w2": "$w_2^*$", "wg": "$w_g^*$"}
 
@@ -30,45 +31,45 @@ def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
     return xr.Dataset(found).assign_attrs(about | signed)
 
 
+RUNS = {"paper_fig1": "as stated", "paper_fig1_mended": "mended"}
+
+
+def compute_explored(settings: ClusterMoeSettings, size: Size) -> xr.Dataset:
+    """Counts of Figure 1(a) for the paper's experiment as stated, and mended."""
+    about: dict[str, Any] = {}
+    parts = []
+    for name, label in RUNS.items():
+        chosen = configured(name, size)
+        found = read_off(laboratory(name, size), chosen)
+        parts.append(found[["count"]].assign_coords(run=label))
+        about |= {f"{label} units": units_of(chosen), f"{label} step": chosen.explore_step} | found.attrs
+    return xr.concat(parts, "run").assign_attrs(about)
+
+
 def explored(dataset: xr.Dataset) -> Sheet:
     """Figure 1(a)."""
-    about, seeds = dataset.attrs, dataset.sizes["seed"]
-    share = 100 * dataset["count"].mean(("seed", "expert")) / about["explore_width"]
-    told = ", ".join(
-        f"{float(value):.0f} % for {name.item()}" for name, value in zip(share["task"], share, strict=True)
+    about = dataset.attrs
+    told = "; ".join(
+        f"{name}: {about[f'{name} units']}, effective step {about[f'{name} step']:.2g}"
+        for name in map(str, dataset["run"].values)
     )
     caption = (
-        f"After Phase I: d = {about['dim']}, rho = {about['radius']:g}, {about['experts']} experts of "
-        f"{about['explore_width']} neurons, {about['samples']:,} samples, each for one expert drawn at random. Left: "
-        "how many neurons of an expert have a larger overlap with a task than the expert's largest with a local task "
-        f"at the start{' (absolute values)' if about['absolute'] else ''}, for one seed. Right: the same as part of "
-        f"all neurons over {seeds} seeds, by the cluster that the router sends the expert most. Of all "
-        f"neurons these are {told}."
+        f"After Phase I of the paper's experiment by SGD: d = {about['dim']}, {about['experts']} experts of "
+        f"{about['explore_width']} neurons with random starts, {about['samples']:,} samples, each for one expert drawn "
+        f"at random, one seed. {told[0].upper()}{told[1:]}. Entries: how many neurons of an expert have a larger "
+        "overlap with a task (signed, as k = 3 is odd) than the expert's largest with a local task at the start. "
+        "The paper's figure shows experts that each prefer one local task, and a row of w_g near zero."
     )
-    return Sheet("Figure 1(a): experts after exploration", (counts(dataset), _shares(dataset)), caption=caption)
+    panels = tuple(counts(dataset.sel(run=name), title=f"Neurons that know a task: {name}") for name in RUNS.values())
+    return Sheet("Figure 1(a): experts after exploration", panels, columns=1, caption=caption)
 
 
-def counts(dataset: xr.Dataset, seed: int = 0) -> Panel:
+def counts(dataset: xr.Dataset, seed: int = 0, title: str = "") -> Panel:
     """Tasks by experts."""
-    count = dataset["count"].isel(seed=seed)
+    count = dataset["count"].isel(seed=seed).transpose("task", "expert")
     ends = (0.0, float(dataset.attrs["explore_width"]))
     table = cells(count.values, "neurons", task_names(dataset), _experts(dataset), ends=ends, written=".0f")
-    return Panel(f"Neurons that know a task, seed {seed}", "expert $m$", "task", fields=(table,))
-
-
-def _shares(dataset: xr.Dataset) -> Panel:
-    count, served = dataset["count"], dataset["served"]
-    clusters = dataset["cosine"].sizes["cluster"]
-    part, names = [], []
-    for c in range(1, clusters + 1):
-        chosen = served == c
-        number = int(chosen.sum())
-        neurons = max(number, 1) * dataset.attrs["explore_width"]
-        part.append(100 * count.where(chosen, 0).sum(("seed", "expert")).values / neurons)
-        names.append(f"cluster {c} ({number} experts)")
-    table = cells(np.stack(part, axis=1), "% of the neurons", task_names(dataset), tuple(names), (0.0, 100.0), ".0f")
-    title = f"The same in {dataset.sizes['seed']} seeds"
-    return Panel(title, "cluster that the expert sees most in Phase III", "task", fields=(table,))
+    return Panel(title or f"Neurons that know a task, seed {seed}", "expert $m$", "task", fields=(table,))
 
 
 def routing(dataset: xr.Dataset) -> Sheet:
@@ -76,12 +77,13 @@ def routing(dataset: xr.Dataset) -> Sheet:
     about, seeds = dataset.attrs, dataset.sizes["seed"]
     sharp = dataset["sharp"].sum("expert").values.tolist()
     caption = (
-        f"After Phase II, one step on {about['router_samples']:,} samples: d = {about['dim']}, rho = "
-        f"{about['radius']:g}. Left: the cosine of the router's row and a cluster's mean; a star is on the cluster "
+        f"Laboratory B after Phase II, one step from zero on {about['router_samples']:,} samples with averaged ties: "
+        f"d = {about['dim']}, rho = {about['radius']:g}, {about['explore_width']} neurons per expert. Left: the "
+        "cosine of the router's row and a cluster's mean; a star is on the cluster "
         "with the largest theta_m.v_c, the paper's highlighted cell. Middle: the probability that an expert's score is "
         f"positive on a sample of a cluster, for one seed. Right: the same for all experts of {seeds} seeds; "
         f"{', '.join(map(str, sharp))} of {about['experts']} experts are routed sharply (0.9 and more of one cluster, "
-        "at most 0.1 of the others)."
+        "at most 0.1 of the others: the dashed lines)."
     )
     panels = (alignment(dataset), probabilities(dataset), _every(dataset))
     return Sheet("Figure 1(b): the router after one step", panels, columns=3, caption=caption)
@@ -153,6 +155,6 @@ def _means(dataset: xr.Dataset) -> tuple[str, ...]:
 
 
 FIGURES = (
-    Figure("fig1a", "Figure 1(a): experts after exploration", of_laboratory(read_off), explored),
+    Figure("fig1a", "Figure 1(a): experts after exploration", compute_explored, explored),
     Figure("fig1b", "Figure 1(b): the router after one step", of_laboratory(read_off), routing),
 )

@@ -83,8 +83,11 @@ def _caption(dataset: xr.Dataset) -> str:
     )
     return (
         f"{NEURONS} independent neurons from full alignment with a local task, unit-size tasks of the paper's orders, "
-        f"rho = 3; mean over the second half of 8 relaxation times. On the curve drift and noise cancel: neurons go "
-        f"to its upper branch, and away from its lower one. A neuron that starts with 2/sqrt(d) climbs with a step "
+        f"rho = 3, SGD by the chain of overlaps, exact in law; mean over the second half of 8 relaxation times, with "
+        "two "
+        f"standard errors over neurons. On the solid curve drift and noise cancel: neurons go to its upper branch, and "
+        f"away from its lower one; dashed: its linear law near 1. A neuron that starts with 2/sqrt(d) climbs with a "
+        "step "
         f"left of the vertical line only. Measured for foretold alignments, largest step first: {told}."
     )
 

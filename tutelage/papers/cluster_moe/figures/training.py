@@ -25,14 +25,19 @@ def read_off(data: xr.Dataset, settings: ClusterMoeSettings) -> xr.Dataset:
 def sheet(dataset: xr.Dataset) -> Sheet:
     about, sharp = dataset.attrs, int(dataset["sharp"].sum())
     last = dataset["vanilla"].isel(vanilla_time=-1).sel(row="wg").values
+    own, other = (float(dataset[f"explore_{kind}"].isel(explore_time=-1).median()) for kind in ("own", "other"))
     caption = (
-        f"d = {about['dim']}, rho = {about['radius']:g}, {dataset.sizes['seed']} seeds. Left: the largest |overlap| of "
-        f"an expert's neurons ({about['explore_width']}, after Phase II {about['width']} drawn anew) with the task of "
-        "the cluster that it sees most after Phase II, with the global task and with the other local one; median "
-        f"(band: {BAND}) of the {sharp} experts that are routed sharply; the router is learned where Phase III "
-        f"begins. Right: the largest |overlap| of the {about['vanilla_width']} neurons of a network without a "
-        "router on the same samples, median and band over "
-        f"seeds. Experts recover the global task; the vanilla network does not: it ends with at most {last.max():.2f}."
+        f"Laboratory B by SGD from random starts: d = {about['dim']}, rho = {about['radius']:g}, "
+        f"{dataset.sizes['seed']} seeds, {about['end']:,} samples for each network. Left: the largest |overlap| of an "
+        f"expert's neurons ({about['explore_width']} in Phase I, {about['width']} drawn anew in Phase III) with the "
+        "task of the cluster that it sees most after Phase II, with the global task and with the other local one; "
+        f"median (band: {BAND}) of the {sharp} experts that are routed sharply. Right: the largest |overlap| of the "
+        f"{about['vanilla_width']} neurons of a network without a router on the same samples, median and band over "
+        "seeds. Vertical dashed lines are where Phase III begins, before which the router is learned, and where its "
+        "step falls. After Phase I an expert has neurons on both local tasks (medians of the best over all experts "
+        f"{own:.2f} and {other:.2f}): the router goes by which of them is known to more neurons. The vanilla network "
+        f"ends with at most {last.max():.2f} on the global task; on the way its largest overlap is "
+        f"{float(dataset['vanilla'].sel(row='wg').max()):.2f}."
     )
     return Sheet("Training through the phases", (_experts(dataset), _vanilla(dataset)), caption=caption)
 

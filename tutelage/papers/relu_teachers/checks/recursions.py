@@ -108,7 +108,8 @@ CLAIMS = (
         "H(t+1) = M H + Q.",
         "random students, k = 3, m = 5",
         recursion_printed,
-        must_hold=False,
+        kind=Kind.SLIP,
+        mended="RECUR:corrected",
         expected=Verdict.FAILS,
         explanation="Two signs are wrong: theta_i* nv enters Q_i with a minus, and Q enters H with a minus.",
     ),
@@ -118,6 +119,7 @@ CLAIMS = (
         "The recursions of h_i* and H hold for every step with - theta_i* nv in Q_i and - Q in H.",
         "random students, k = 3, m = 5",
         recursion_corrected,
+        must_hold=True,
         explanation="Exact, not an approximation.",
     ),
     Claim(
@@ -126,6 +128,7 @@ CLAIMS = (
         "cos theta_i*(t+1) - cos theta_i*(t) = I2 + I3, with I2 of first and I3 of second order in eta.",
         "random students, k = 3, m = 5",
         cosine_step,
+        must_hold=True,
         explanation="Exact, not an approximation.",
     ),
     Claim(
@@ -134,6 +137,7 @@ CLAIMS = (
         "f - f* = R1 + R2 with R1(x) >= 0 everywhere and R2 = sum_l (r_l.x) 1[v_l.x > 0].",
         "random students, k = 3, m = 5",
         residual_split,
+        must_hold=True,
         explanation="R1 is the cost of wrong angles, R2 that of wrong sums.",
     ),
     Claim(
@@ -143,6 +147,7 @@ CLAIMS = (
         "random students, k = 3, m = 5",
         copies,
         kind=Kind.OURS,
+        must_hold=True,
         explanation="The gradient of a student depends on its direction and on the network only.",
     ),
     Claim(

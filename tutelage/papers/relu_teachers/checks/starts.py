@@ -5,7 +5,16 @@ import math
 import numpy as np
 from scipy.stats import kstest, norm
 
-from tutelage.analysis import Claim, Finding, all_of, angles_between, at_least, probability_at_least, probability_is
+from tutelage.analysis import (
+    Claim,
+    Finding,
+    Kind,
+    all_of,
+    angles_between,
+    at_least,
+    probability_at_least,
+    probability_is,
+)
 from tutelage.papers.relu_teachers.assumptions import assumptions
 from tutelage.papers.relu_teachers.chain import norm_bounds, norm_probability
 from tutelage.papers.relu_teachers.evidence import Evidence
@@ -53,6 +62,9 @@ CLAIMS = (
         "All initial norms lie between s1 = sigma sqrt(d)/2 and s2 = 2 sigma sqrt(d), with the chance that chi^2 has.",
         "Gaussian start, m = 6",
         start_norms,
+        kind=Kind.READING,
+        reading="The lemma has an order, d of log(m/delta), for 1 - delta; the exact law of chi^2 stands for it, which "
+        "no constant enters.",
         explanation="P(d/4 <= chi^2_d <= 4d)^m: 0.95 for d = 10, 1 - 8e-8 for d = 50.",
     ),
     Claim(
@@ -62,6 +74,9 @@ CLAIMS = (
         "zeta of pi/2; cos theta_ij is about N(0, 1/d).",
         "Gaussian start, d = 100, k = 2, m = 6, delta = 0.01",
         start_angles,
+        kind=Kind.READING,
+        reading="The order has the constant of the normal tail, 2 log(2mk/delta)/zeta^2, which suffices by a union "
+        "bound; a constant below that would fail in the end.",
         explanation="So a Gaussian start in high dimension does not satisfy Assumption 1: it must be imposed.",
     ),
 )

@@ -1,18 +1,24 @@
 """What several files of checks share: where a claim does not apply, and the paper's own units."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from tutelage.analysis import Finding, Verdict
+from tutelage.analysis import Finding, Kind, Verdict
 from tutelage.papers.soft_moe.constants import Constants
 from tutelage.papers.soft_moe.evidence import Evidence
 
 TEACHERS, FRAME = 2, 8
 """Of the states at which gradients are looked at, with two students: one shape, so one compilation."""
 
-WRONG: dict[str, Any] = {"must_hold": False, "expected": Verdict.FAILS}
+WRONG: dict[str, Any] = {"expected": Verdict.FAILS}
 """Of a claim that is known to be false."""
+
+
+def slip(mended: str) -> dict[str, Any]:
+    """Of a claim about the paper's words as printed, where the claim `mended` is about what was meant."""
+    return {"kind": Kind.SLIP, "mended": mended, "expected": Verdict.FAILS}
+
 
 Check = Callable[..., Finding]
 
@@ -55,3 +61,21 @@ papers_units = except_for(_other_units)
 def paper() -> Constants:
     """The constants of these units."""
     return Constants.of("sigmoid", 3)
+
+
+def _other_network(evidence: Evidence) -> Finding | None:
+    return None if evidence.plain else not_applicable("The settings are not those of the paper's network.")
+
+
+plain = except_for(_other_network)
+"""A claim about the paper's problem: its gate and degree, equal orthogonal teachers, fixed output weights."""
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Whole numbers in words."""
+    return ", ".join(str(int(value)) for value in values)
+
+
+def dims_of(dims: Iterable[int]) -> str:
+    """Dimensions in words."""
+    return ", ".join(f"{dim:.0e}" for dim in dims)

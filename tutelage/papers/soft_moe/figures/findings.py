@@ -7,12 +7,12 @@ import xarray as xr
 
 from tutelage.analysis import GREY, Mark, Panel, Series, Sheet, line
 from tutelage.papers.soft_moe.constants import Constants
-from tutelage.papers.soft_moe.races import SEEDS, Race, stage, swept
+from tutelage.papers.soft_moe.races import SEEDS, Race, large, swept
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.study import Figure, Size
 
-ORDER_DIM = {"quick": 10**5, "full": 10**7}
-ORDER_SEEDS = {"quick": 2, "full": 10}
+WHOLE = 0.01  # of a quantum
+FIRST = 10  # seeds of a large run that a figure shows
 
 
 def annihilation(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
@@ -58,7 +58,7 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
         (
             Panel(
                 "The first pairs", "time", "overlap of two students", tuple(curves), xlim=(0, max(2 * until, 4.0)),
-                ylim=(-1.08, 1.25),
+                ylim=(-1.08, 1.25), note="solid: experts, dashed: routers",
             ),
             Panel(
                 "Predicted against observed", "predicted time", "time at which the overlap is -0.9",
@@ -70,10 +70,10 @@ def pairs_sheet(dataset: xr.Dataset) -> Sheet:
             ),
         ),
         caption=f"Left: overlaps of two students' experts (solid) and routers (dashed), seed 0, "
-        f"{dataset.attrs['init']} start, d = {dataset.attrs['dim']}: the experts run to -1, then the routers to +1, "
-        "and the pair adds nothing to the output. Right: when two students are predicted to be opposite, by the "
-        f"matching with edges between students, and when they were; {int(kept.sum())} of {len(kept)} predicted pairs "
-        f"came, of {dataset.attrs['seeds']} seeds.",
+        f"{dataset.attrs['init']} start, d = {dataset.attrs['dim']}, exact flow: the experts run to -1, then the "
+        "routers to +1, and such a pair adds nothing to the output. Some come apart again later. Right: when two "
+        "students are predicted to be opposite, by the matching with edges between students, and when they were; "
+        f"{int(kept.sum())} of {len(kept)} predicted pairs came, of {dataset.attrs['seeds']} seeds.",
     )  # fmt: skip
 
 
@@ -81,9 +81,11 @@ def order(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
     """The same seeds from iid and from orthonormal starts."""
     parts: dict[str, xr.Dataset] = {}
     for init in ("iid", "orthonormal"):
-        race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init=init)
-        pairs = [[(p.time, race.times[s, p.teacher], race.winners[s, p.teacher] == p.student) for p in one.race.pairs]
-                 for s, one in enumerate(race.starts)]  # fmt: skip
+        race = large(settings, size, init)
+        pairs = [
+            [(p.time, race.times[s, p.teacher], race.winners[s, p.teacher] == p.student) for p in one.race.pairs]
+            for s, one in enumerate(race.starts)
+        ]
         best = race.run.overlap_expert.values[0].max(1)
         parts[init] = xr.Dataset(
             {
@@ -93,9 +95,9 @@ def order(settings: SoftMoeSettings, size: Size) -> xr.DataTree:
                 "best": (("time", "teacher"), best),
             },
             {"time": race.run.dataset["time"].values},
+            {"dim": race.settings.dim, "seeds": race.count},
         )
-    about = {"dim": ORDER_DIM[size], "seeds": ORDER_SEEDS[size]}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=about), **parts})
+    return xr.DataTree.from_dict(parts)
 
 
 def order_sheet(tree: xr.DataTree) -> Sheet:
@@ -104,14 +106,18 @@ def order_sheet(tree: xr.DataTree) -> Sheet:
     words = []
     for init in ("iid", "orthonormal"):
         right = tree[init].to_dataset()["right"].values
-        words.append(f"{init}: {int(right.sum())} of {right.size} teachers go to the student of Eq. (6)")
+        seeds, dim = (int(tree[init].to_dataset().attrs[name]) for name in ("seeds", "dim"))
+        words.append(
+            f"{init} (d = {dim:.0e}, {seeds} seeds): {int(right.sum())} of {right.size} teachers go to the student "
+            "that is predicted without students that cancel"
+        )
     return Sheet(
         "Who recovers whom: iid starts against orthonormal ones",
         tuple(panels),
         columns=3,
-        caption=f"d = {tree.attrs['dim']:.0e}, {tree.attrs['seeds']} seeds. Left and middle: the best expert's "
-        "overlap with each teacher, seed 0, with the predicted times of the greedy matching as dashed lines. Right: "
-        f"predicted against observed times of the teachers that were recovered. {'; '.join(words)}.",
+        caption="Exact flows. Left and middle: the best expert's overlap with each teacher, seed 0; vertical lines are "
+        "the times of the greedy matching, by the leading law, which knows nothing of students that cancel. Right: "
+        f"predicted against observed times of the teachers that were recovered, all seeds. {'; '.join(words)}.",
     )
 
 
@@ -120,9 +126,16 @@ def _best(one: xr.Dataset, init: str) -> Panel:
     series = [
         line(time, one["best"].values[:, j], f"teacher {j + 1}", colour=j % 6) for j in range(one.sizes["teacher"])
     ]
-    marks = tuple(Mark("", at=float(t)) for t in one["predicted"].values[0])
+    times = one["predicted"].values[0]
+    marks = tuple(Mark("" if n else "predicted", at=float(t)) for n, t in enumerate(times) if t <= time[-1])
     return Panel(
-        f"{init} start", "time", "largest overlap with a teacher", tuple(series), marks=marks, ylim=(-0.02, 1.05)
+        f"{init} start, d = {one.attrs['dim']:.0e}",
+        "time",
+        "largest overlap with a teacher",
+        tuple(series),
+        marks=marks,
+        ylim=(-0.02, 1.05),
+        note="dashed: predicted times of the greedy matching (6)",
     )
 
 
@@ -188,13 +201,13 @@ def dimension_sheet(dataset: xr.Dataset) -> Sheet:
 
 def plateaus(settings: SoftMoeSettings, size: Size) -> xr.Dataset:
     """The loss in units of the quantum."""
-    race = stage(settings, ORDER_SEEDS[size], dim=ORDER_DIM[size], init="iid")
+    race = large(settings, size, "iid")
     quantum = Constants.of(settings.gate, settings.degree).quantum
-    level = race.run.loss.values / quantum
+    level = race.run.loss.values[:FIRST] / quantum
     return xr.Dataset(
         {"level": (("seed", "time"), level)},
         {"time": race.run.dataset["time"].values},
-        {"quantum": quantum, "dim": ORDER_DIM[size]},
+        {"quantum": quantum, "dim": race.settings.dim},
     )
 
 
@@ -202,18 +215,21 @@ def plateau_sheet(dataset: xr.Dataset) -> Sheet:
     time, level = dataset["time"].values, dataset["level"].values
     series = tuple(line(time, one, f"seed {s}", colour=None) for s, one in enumerate(level[:6]))
     last = ", ".join(f"{x:.3f}" for x in level[:, -1])
+    whole = int(np.sum(np.abs(level[:, -1] - np.round(level[:, -1])) < WHOLE))
     top = min(10.0, float(np.ceil(level[:, len(time) // 4 :].max() + 1)))
     marks = tuple(Mark("", level=float(k)) for k in range(int(top) + 1))
     name = "loss / quantum"
     return Sheet(
-        "The loss comes down in whole quanta",
+        "The loss rests on whole quanta, and between them where a teacher is shared",
         (
             Panel("All of the run", "time", name, series),
             Panel("The last steps", "time", name, series, marks=marks, ylim=(-0.3, top)),
         ),
-        caption=f"iid starts, d = {dataset.attrs['dim']:.0e}. Each unit without a partner costs one quantum "
-        f"3 E[pi^2] = {dataset.attrs['quantum']:.7f}, a teacher or a student; two students that cancel cost nothing. "
-        f"At the end: {last}.",
+        caption=f"Exact flows from iid starts, d = {dataset.attrs['dim']:.0e}, {min(len(level), 6)} of {len(level)} "
+        "seeds drawn; horizontal lines are whole numbers. Each unit without a partner costs one quantum 3 E[pi^2] = "
+        f"{dataset.attrs['quantum']:.7f}, a teacher or a student; two students that cancel cost nothing, and two that "
+        f"share a teacher about half of one. At the end {whole} of {len(level)} seeds are within {WHOLE:g} of a whole "
+        f"number: {last}.",
     )
 
 

@@ -62,7 +62,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     cases = [dataset.sel(case=case) for case in CASES]
     return Sheet(
         "Pruning along the flow: the rule has a window of time from orthonormal students, none from iid ones",
-        (*(_kept(one, 1.05 * float(dataset["kept"].max())) for one in cases), *(_risks(one) for one in cases)),
+        (*(_kept(one, 1.3 * float(dataset["kept"].max())) for one in cases), *(_risks(one) for one in cases)),
         caption=_caption(dataset),
     )
 
@@ -85,7 +85,7 @@ def _marks(one: xr.Dataset) -> tuple[Mark, ...]:
     for order, rule in RULES.items():
         window = _window(one, order)
         if window:
-            return (Mark(f"exact, {rule.split(' (')[0]}", span=window),)
+            return (Mark(f"exact: {rule.split(' (')[0]}", span=window),)
     return ()
 
 
@@ -119,7 +119,11 @@ def _caption(dataset: xr.Dataset) -> str:
     iid, orthonormal = (dataset.sel(case=case) for case in CASES)
     window, pairs = _window(orthonormal, 1), _window(iid, 2)
     count = int((iid["kept"].sel(order=1).values == int(iid["recovered"].max())).sum())
-    text = "Pruning by the population loss, exact, at every recorded time. "
+    text = "Pruning by the population loss, exact, at every recorded time of exact flows, seed 0 of both starts; exact "
+    text += (
+        "means that just the experts that recovered the teachers are kept and leave less than a tenth of the risk of "
+    )
+    text += "a lone one. "
     if window:
         ends = "; then unused students that share teachers have taken one over" if _closes(orthonormal, window) else ""
         text += (
@@ -130,7 +134,10 @@ def _caption(dataset: xr.Dataset) -> str:
     text += f"From an iid start it returns as many experts as teachers at {count} of {iid.sizes['record']} times: "
     text += "unused students annihilate in pairs, and to remove one of a pair raises the risk. "
     if pairs:
-        text += f"With removal of pairs (tolerance {TOLERANCE:g}) it is exact from t = {pairs[0]:.0f} on. "
+        text += (
+            f"With removal of pairs (tolerance {TOLERANCE:g}) it is exact from t = {pairs[0]:.0f} on; this seed is "
+            "drawn because it is one of the few for which that works (SM-T2:pairs). "
+        )
     return text + "At the start everything is removed: no student is worth keeping."
 
 
