@@ -5,7 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from tutelage._interrupt import ask_to_stop
 from tutelage.present.cli import app
+from tutelage.rigour import proofs
 
 
 def call(*words):
@@ -48,6 +50,19 @@ def test_a_proof_that_was_changed_is_refused_and_the_others_are_checked(proof, t
     assert "not what was sealed" in refused(done, 1) and "proved. Lemma 7" in done.stdout
     (tmp_path / "text.json").write_text("?", encoding="utf-8")
     assert "not JSON" in refused(call("verify", tmp_path / "text.json"), 1)
+
+
+def test_it_can_be_stopped_and_keeps_what_was_proved(tmp_path, monkeypatch):
+    right = proofs.Proof.save
+
+    def save_and_stop(proof, path):
+        right(proof, path)
+        ask_to_stop()
+
+    monkeypatch.setattr(proofs.Proof, "save", save_and_stop)
+    done = call("prove", "relu_teachers", "--only", "HESS", "--only", "RECUR", "--out", tmp_path)
+    assert "the proofs that were written are kept" in refused(done, 130)
+    assert [path.name for path in tmp_path.iterdir()] == ["HESS-printed.json"]
 
 
 def test_what_can_be_proved_is_listed():

@@ -7,6 +7,7 @@ import pytest
 from flint import arb, arb_mat
 
 import tutelage as tt
+from tutelage._interrupt import ask_to_stop, gentle_signals
 from tutelage.rigour import descent
 from tutelage.rigour.balls import ball, precision
 from tutelage.rigour.loss import State
@@ -123,6 +124,14 @@ def test_progress_is_told():
     told = []
     tt.prove.descend(lines(), STEP, 3, progress=lambda *given: told.append(given))
     assert told == [("proved descent, 128 bits", 0, 3), ("proved descent, 128 bits", 3, 3)]
+
+
+def test_it_can_be_stopped():
+    def stop(label, done, total):
+        ask_to_stop()
+
+    with gentle_signals(), pytest.raises(KeyboardInterrupt, match="stopped after 0 updates"):
+        tt.prove.descend(lines(), STEP, 3, progress=stop)
 
 
 def test_a_moment_knows_norms_and_angles():

@@ -189,11 +189,23 @@ def test_teachers_that_are_not_orthogonal_are_refused():
 # Planted errors in the checker, which its proofs would not survive.
 
 
-def test_a_margin_below_zero_proves_nothing():
-    proof = content("HESS-printed")
-    proof["data"] |= {"margin": "-1", "a": ["1", "0"], "b": ["1", "1"]}
-    with pytest.raises(verify.Refused, match="prove nothing"):
+@pytest.mark.parametrize("name", ["HESS-printed", "RECUR-printed"])
+@pytest.mark.parametrize(("margin", "words"), [("-1", "prove nothing"), ("1", "not off by so much")])
+def test_a_misprint_is_off_by_more_than_its_margin(name, margin, words):
+    proof = content(name)
+    proof["data"]["margin"] = margin
+    with pytest.raises(verify.Refused, match=words):
         verify.verify(sealed(proof))
+
+
+def test_a_corrected_formula_is_no_misprint():
+    """In a third coordinate, where both blocks agree, and for a student along its teacher, where theta is nearly 0."""
+    block, rise = content("HESS-printed"), content("RECUR-printed")
+    block["data"] |= {"a": ["1", "0", "0"], "b": ["3", "4", "0"], "row": 2, "column": 2, "margin": "0"}
+    rise["data"] |= {"student": ["1", "1/1000000000000"], "margin": "1/1000000"}
+    for proof in (block, rise):
+        with pytest.raises(verify.Refused, match="not off by so much"):
+            verify.verify(sealed(proof))
 
 
 @pytest.mark.parametrize(

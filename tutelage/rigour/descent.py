@@ -9,6 +9,7 @@ from flint import arb
 
 from tutelage._checks import function, mapping, real, refused, whole
 from tutelage._errors import BadInput, shown
+from tutelage._interrupt import Interrupted, stop_asked
 from tutelage._progress import Listener, reporting
 from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import Problem
@@ -18,7 +19,7 @@ from tutelage.rigour.networks import Ended, Given, Networks, networks_of
 
 LAYERS = ("first", "second")
 TOLD = 200
-"""Updates between two words about progress."""
+"""Updates between two words about progress, at which descent can be stopped."""
 
 
 class Moment:
@@ -196,6 +197,8 @@ class _Plan:
                     raise _Coarse(f"After {update} updates: {str(error).rstrip('.')},") from None
                 if update % TOLD == 0:
                     told(f"proved descent, {bits} bits", update, self.at[-1])
+                    if stop_asked():
+                        raise Interrupted(f"stopped after {update} updates")
             told(f"proved descent, {bits} bits", self.at[-1], self.at[-1])
             return seen
 

@@ -302,6 +302,32 @@ def misprint_check(data: Data) -> dict[str, arb]:
     return {"printed": printed, "derivative": derivative}
 
 
+# 4. A recursion that does not hold ---------------------------------------------------------------------------------
+
+
+def recursion_says(data: Data) -> str:
+    return (
+        f"Eq. (37) as printed does not hold: for one student w = {data['student']}, one teacher v = {data['teacher']} "
+        f"and eta = {data['eta']} the printed right side eta/2 H + Q differs from h(t+1) - h(t) by more than "
+        f"{data['margin']}."
+    )
+
+
+def recursion_check(data: Data) -> dict[str, arb]:
+    w, v = ([ball(exact(x)) for x in data[name]] for name in ("student", "teacher"))
+    eta, margin = ball(exact(data["eta"])), exact(data["margin"])
+    need(eta > 0 and margin >= 0, "it would prove nothing")
+    norm = dot(v, v).sqrt()
+    height = dot(w, v) / norm
+    rise = dot(updated([w], [v], eta)[0], v) / norm - height
+    cosine = height / dot(w, w).sqrt()
+    sine, angle = (1 - cosine * cosine).sqrt(), cosine.acos()
+    # Of Q_i two terms are left: eta/(2 pi) cos theta sin theta |v|, and eta/(2 pi) theta |v| with the printed sign.
+    printed = eta * (norm - height) / 2 + eta * (cosine * sine + angle) * norm / (2 * arb.pi())
+    need(abs(printed - rise) > ball(margin), "the printed side is not off by so much")
+    return {"printed": printed, "h(t+1) - h(t)": rise}
+
+
 class Kind(NamedTuple):
     """A kind of proofs: its words, and what must be shown."""
 
@@ -313,6 +339,7 @@ KINDS = {
     "descent breaks the bound on angles": Kind(angle_says, angle_check),
     "a local minimum that is not global": Kind(minimum_says, minimum_check),
     "a formula that is not the derivative": Kind(misprint_says, misprint_check),
+    "a recursion that does not hold": Kind(recursion_says, recursion_check),
 }
 
 

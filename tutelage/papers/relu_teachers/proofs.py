@@ -97,6 +97,26 @@ def hessian() -> Proof:
     return Proof("HESS:printed", "a formula that is not the derivative", data, enclosed, BITS)
 
 
+def recursion() -> Proof:
+    """Eq. (37) as printed is not what an update does: theta_i* |v| has the wrong sign in Q_i."""
+    student, teacher, eta = [Fraction(3, 5), Fraction(4, 5)], [Fraction(1), Fraction(0)], Fraction(1, 10)
+    problem = Problem(
+        Gaussian(2), TwoLayer("relu", first=[[1.0, 0.0]]), TwoLayer("relu", first=[[1.0, 1.0]], trains=("first",))
+    )
+
+    def printed(moment: prove.Moment) -> arb:
+        cosine = moment.cosine(0, 0)  # of a student of length 1: it is h, too
+        turned = cosine * (1 - cosine * cosine).sqrt() + cosine.acos()
+        return ball(eta) * ((1 - cosine) / 2 + turned / (2 * arb.pi()))
+
+    watch = {"height": lambda moment: moment.first[0][0], "printed": printed}
+    seen = prove.descend(problem, eta, 1, start=[student], watch=watch, at=[0, 1], bits=BITS)
+    height = seen["height"]
+    data = {"student": texts([student])[0], "teacher": texts([teacher])[0], "eta": text(eta), "margin": "1/40"}
+    enclosed = enclosing({"printed": seen["printed"][0], "h(t+1) - h(t)": height[1] - height[0]})
+    return Proof("RECUR:printed", "a recursion that does not hold", data, enclosed, BITS)
+
+
 PROOFS = (
     Provable(
         "P1-ANGLE:k=2",
@@ -118,4 +138,5 @@ PROOFS = (
     Provable(
         "HESS:printed", "Lemma 7", "The printed blocks of the Hessian are not its second derivatives.", hessian, 0.1
     ),
+    Provable("RECUR:printed", "Eq. (37)", "The printed recursion of h_i* is not what an update does.", recursion, 0.1),
 )

@@ -29,6 +29,7 @@ def prove(
       tutelage prove relu_teachers --only P1-ANGLE
     """
     from tutelage._files import check_folder
+    from tutelage._interrupt import stop_asked
     from tutelage._progress import listening
     from tutelage.present.progress import Progress
     from tutelage.study.registry import get
@@ -46,6 +47,8 @@ def prove(
     made, files = [], []
     with Progress(quiet=quiet, title=f"proving {study}") as progress, listening(progress), stoppable(KEPT):
         for each in chosen:
+            if stop_asked():
+                raise KeyboardInterrupt
             proof, file = each.make(), out / f"{each.id.replace(':', '-').replace('=', '')}.json"
             proof.save(file)
             made.append(proof)
