@@ -12,6 +12,7 @@ from .certificates.checks import Check as Check
 from .claims import Claim as Claim
 from .claims import Finding as Finding
 from .claims import Hypothesis as Hypothesis
+from .claims import Interval as Interval
 from .claims import Kind as Kind
 from .claims import Verdict as Verdict
 from .claims import all_of as all_of

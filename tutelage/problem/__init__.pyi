@@ -22,6 +22,7 @@ from .initial import GaussianEntries as GaussianEntries
 from .initial import GaussianRows as GaussianRows
 from .initial import MixtureRows as MixtureRows
 from .initial import WeakRecoveryRows as WeakRecoveryRows
+from .initial import agreeing_signs as agreeing_signs
 from .inputs import Gaussian as Gaussian
 from .mixture import Mixture as Mixture
 from .networks import TwoLayer as TwoLayer

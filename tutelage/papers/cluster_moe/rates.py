@@ -13,7 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import lines, mean_interval
+from tutelage.analysis import Interval, lines, mean_interval
 from tutelage.dynamics import Learner
 from tutelage.oracle import shifted
 from tutelage.papers.cluster_moe import runs, stages
@@ -21,7 +21,6 @@ from tutelage.papers.cluster_moe.races import Whole
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers
 from tutelage.study import Size
-from tutelage.trajectory.findings import Interval
 
 SEEDS: dict[Size, int] = {"quick": 3, "full": 8}
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (4, 8, 16), "full": (4, 8, 16, 32)}

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from tutelage import run
-from tutelage.analysis.claims import Interval
-from tutelage.analysis.lines import Estimate
+from tutelage.analysis import Interval, lines
 from tutelage.dynamics import NeuronFlow, initial, neurons_at
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.expected import ended
@@ -316,21 +315,21 @@ class Escapes:
         """
         return -self.order * self.learnable / (2 * (self.exponent - 2))
 
-    def slope(self, least: int = ASYMPTOTIC, level: float = 0.999) -> Estimate:
+    def slope(self, least: int = ASYMPTOTIC, level: float = 0.999) -> lines.Estimate:
         """The exponent of `f_g` as a power of d, from `least` dimensions on; nan if no neuron escaped there.
 
         Logarithms by least squares, weighted by the binomial variance `(1 - f)/(f n)`; a normal interval.
         """
         far = np.array(self.dims) >= least
         if not self.successes[far].any():
-            return Estimate(float("nan"), Interval(float("nan"), float("nan"), level))
+            return lines.Estimate(float("nan"), Interval(float("nan"), float("nan"), level))
         f = np.maximum(self.fractions[far], 0.5 / self.trials)
         weight = self.trials * f / (1 - f)
         x = np.log(np.array(self.dims, float)[far])
         away = x - np.average(x, weights=weight)
         total = float(np.sum(weight * away**2))
         found, half = float(np.sum(weight * away * np.log(f)) / total), float(norm.isf((1 - level) / 2)) * total**-0.5
-        return Estimate(found, Interval(found - half, found + half, level))
+        return lines.Estimate(found, Interval(found - half, found + half, level))
 
 
 def protected_dims(size: Size) -> tuple[int, ...]:

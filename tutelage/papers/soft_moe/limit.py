@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import removals
-from tutelage.problem import Numbers
-from tutelage.problem.initial import agreeing_signs
+from tutelage.problem import Numbers, agreeing_signs
 from tutelage.study import Size
 
 FEW = 25

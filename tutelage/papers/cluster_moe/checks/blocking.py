@@ -12,8 +12,19 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from tutelage.analysis import Claim, Finding, Hypothesis, Kind, Verdict, all_of, at_most, every, given, interval_at_most
-from tutelage.analysis.lines import exponent_over_seeds
+from tutelage.analysis import (
+    Claim,
+    Finding,
+    Hypothesis,
+    Kind,
+    Verdict,
+    all_of,
+    at_most,
+    every,
+    given,
+    interval_at_most,
+    lines,
+)
 from tutelage.oracle import ClusterOracle
 from tutelage.papers.cluster_moe.checks.vanilla import LOGS, starting_bound
 from tutelage.papers.cluster_moe.evidence import Evidence
@@ -129,7 +140,7 @@ def _condition(ran: Race) -> Hypothesis:
 
 def coefficients_stay(evidence: Evidence) -> Finding:
     table = np.array([_drift(dim, early(dim).states[SOON], np.ones(WIDTH, bool)) for dim in DIMS])
-    slope = exponent_over_seeds(DIMS, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
+    slope = lines.exponent_over_seeds(DIMS, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
     told = ", ".join(f"{row.max():.2e} (d = {dim:.0e})" for row, dim in zip(table, DIMS, strict=True))
     text = f"The largest |alpha_k(b) - alpha_k(b + rho nu_c)| of {WIDTH} neurons on their way: {told}: exponent "
     text += f"{slope:.3f}."

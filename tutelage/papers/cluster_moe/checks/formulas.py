@@ -21,10 +21,10 @@ from tutelage.analysis import (
     at_least,
     at_most,
     interval_at_most,
+    lines,
     probability_at_least,
     probability_is,
 )
-from tutelage.analysis.lines import exponent_over_seeds
 from tutelage.oracle import ClusterOracle, shifted
 from tutelage.papers.cluster_moe.assumptions import compatible
 from tutelage.papers.cluster_moe.checks.quadrature import ORDERS, gaussian, hermite, kinked, moment, panels, relu
@@ -377,7 +377,7 @@ def noise_has_its_size(evidence: Evidence) -> Finding:
     found = []
     for part, (name, law) in enumerate((("|Xi|", 0.5), ("|u.Xi|", 0.0))):
         high = np.array([table[part] for table in tables])
-        slope = exponent_over_seeds(dims, partial(_high, high), count, resamples=200)
+        slope = lines.exponent_over_seeds(dims, partial(_high, high), count, resamples=200)
         text = f"99 % of {name} are below {', '.join(f'{np.quantile(row, 0.99):.3g}' for row in high)}: exponent "
         text += f"{slope:.2f}."
         found.append(interval_at_most(slope.value, slope.interval, law + 0.15, seeds=count, detail=text))

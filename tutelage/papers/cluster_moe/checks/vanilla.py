@@ -19,8 +19,8 @@ from tutelage.analysis import (
     given,
     interval_at_most,
     interval_is,
+    lines,
 )
-from tutelage.analysis.lines import exponent_over_seeds
 from tutelage.papers.cluster_moe.assumptions import Protection, protection
 from tutelage.papers.cluster_moe.checks.quadrature import moment, relu
 from tutelage.papers.cluster_moe.evidence import Evidence
@@ -243,7 +243,7 @@ def coefficients_are_close(evidence: Evidence) -> Finding:
         gaps.append(np.abs(alpha[:, 0] - alpha[:, 1]).max(-1))
         signs += int(np.sum(np.prod(np.sign(alpha[..., settings.exponent]), axis=-1) > 0))
     table = np.array(gaps)
-    slope = exponent_over_seeds(dims, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
+    slope = lines.exponent_over_seeds(dims, lambda chosen: np.max(table[:, chosen], axis=1), WIDTH, level=0.999)
     told = ", ".join(f"{gap.max():.2e} (d = {dim:.0e})" for gap, dim in zip(table, dims, strict=True))
     text = (
         f"The largest difference between clusters, of {WIDTH} neurons and orders 2 to 6: {told}: exponent {slope:.3f}."
