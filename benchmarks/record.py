@@ -2,8 +2,9 @@
 
     python benchmarks/record.py soft_moe              (or `make record PAPER=soft_moe`)
 
-Runs are kept in `build/record` under the commit, so that a record that was stopped goes on. It is taken only from a
-clean work tree that is the same commit before and after: findings, pictures and captions are of one version.
+It is taken only from a clean work tree that is the same commit before and after: findings, pictures and captions are
+of one version. Runs are kept in `build/record/store`, named by all that was asked and by the revision of what makes
+them, so that a record that was stopped goes on.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def _git(*command: str) -> str:
 def record(paper: str, seeds: int) -> None:
     """Reproduce the paper in full, and keep the findings, the pictures and what their captions say."""
     commit, began = clean_commit(), time.perf_counter()
-    place = HERE / "build" / "record" / commit
+    place = HERE / "build" / "record"
     done = reproduce([paper], size="full", seeds=seeds, out=place / paper, store=place / "store", progress=_told)
     crashed = [crash.what for result in done.results for crash in result.crashes]
     if crashed:

@@ -120,8 +120,6 @@ class Other(Limits):
 PLANTED = {
     "SM-LIMIT": {"iid": "orthonormal"},
     "SM-LIMIT:greedy": {"iid": "orthonormal"},
-    "SM-START:orthonormal": {"orthonormal": "flipped"},
-    "SM-START:even": {"even": "iid"},
     "SM-START:flipped": {"flipped": "orthonormal"},
     "SM-START:signed": {"signed": "orthonormal"},
 }
@@ -133,6 +131,14 @@ def test_claims_turn_where_another_start_is_put_in(evidence, id):
     # At (10, 5) and (1, 1) the hypothesis on m is not met, and nothing is asked.
     evidence.limits = Other(PLANTED[id])
     assert CLAIMS[id].check(evidence).verdict not in (CLAIMS[id].expected, Verdict.UNDECIDED)
+
+
+@pytest.mark.parametrize(("good", "expected"), [(10, "holds"), (8, "undecided"), (0, "fails")])
+def test_even_degrees_are_judged_by_flows(evidence, monkeypatch, good, expected):
+    """SM-START:even, on ten flows made up."""
+    monkeypatch.setattr(checks, "paired", lambda race: np.arange(10) < good)
+    evidence.starts.even = SimpleNamespace(settings=SoftMoeSettings(), until=1.0)
+    assert CLAIMS["SM-START:even"].check(evidence).verdict == expected
 
 
 def test_signs_are_flips_is_an_identity(evidence, monkeypatch):

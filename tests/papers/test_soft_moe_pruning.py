@@ -185,8 +185,10 @@ class TestClaimsCanFail:
     def test_windows(self):
         # Fifty without a failure say that a probability is above 6/7.
         none, every = swept([[0, 25]] * 50, [[0, 0]] * 50), swept([[0, 5]] * 50, [[0, 1]] * 50)
-        assert self.verdict("SM-T2:iid", iid_single=none) is Verdict.FAILS
-        assert self.verdict("SM-T2:iid", iid_single=every) is Verdict.HOLDS
+        assert self.verdict("SM-T2:iid", far_single=none) is Verdict.FAILS
+        assert self.verdict("SM-T2:iid", far_single=every) is Verdict.HOLDS
+        assert self.verdict("SM-T2:own", iid_single=none) is Verdict.FAILS
+        assert self.verdict("SM-T2:own", iid_single=every) is Verdict.HOLDS
         assert self.verdict("SM-T2:orthonormal", orthonormal_single=every) is Verdict.HOLDS
         assert self.verdict("SM-T2:orthonormal", orthonormal_single=none) is Verdict.FAILS
         assert self.verdict("SM-T2:pairs", iid_pairs=none) is Verdict.FAILS
@@ -213,10 +215,10 @@ class TestClaimsCanFail:
 
     def test_where_they_do_not_apply(self):
         few = SoftMoeSettings(students=2, teachers=3)
-        for id in ("SM-T2", "SM-T2:edge", "SM-T2:iid", "SM-T2:orthonormal", "SM-T2:pairs"):
+        for id in ("SM-T2", "SM-T2:edge", "SM-T2:iid", "SM-T2:own", "SM-T2:orthonormal", "SM-T2:pairs"):
             assert CLAIMS[id].check(evidence(few)).verdict is Verdict.NOT_APPLICABLE
         even = SoftMoeSettings(degree=2)
-        for id in ("SM-T2:iid", "SM-T2:orthonormal", "SM-T2:pairs"):
+        for id in ("SM-T2:iid", "SM-T2:own", "SM-T2:orthonormal", "SM-T2:pairs"):
             assert CLAIMS[id].check(evidence(even)).verdict is Verdict.NOT_APPLICABLE
         for flat in (SoftMoeSettings(gate="constant"), SoftMoeSettings(degree=0)):
             for id in ("SM-T3", "SM-T3:rate"):

@@ -280,6 +280,7 @@ def test_lemma_21_notices_a_wrong_moment(place, evidence, monkeypatch):
         ("SM-H", local, "spectrum", 1 + 1e-9),
         ("SM-L26", local, "projection_jacobian", 1.001),
         ("SM-L8", local, "predicted_time", 1.03),
+        ("SM-L28", local, "triples", -1.0),
     ],
 )
 def test_claims_notice_a_wrong_factor(id, module, name, factor, evidence, monkeypatch):
@@ -317,6 +318,7 @@ RIGHT = {
     ),
     "SM-EQ10:printed": (kernel, "gradient_of_10", lambda old: lambda rows, teacher, printed: old(rows, teacher)),
     "SM-S3:printed": (local, "printed_linearisation", lambda old: linearisation),
+    "SM-L28:printed": (local, "triples", lambda old: lambda count: old(count) * np.eye(3)),
     "SM-L26:printed": (local, "projection_jacobian", lambda old: lambda v, g, printed: old(v, g)),
     "SM-C1:theorem4": (kernel, "paper", lambda old: lambda: dataclasses.replace(old(), slope_square=0.02)),
     "SM-L7": (

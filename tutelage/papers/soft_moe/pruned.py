@@ -255,6 +255,11 @@ class Pruned:
         return along(self.iid, times=RECORDS)
 
     @cached_property
+    def far_single(self) -> xr.Dataset:
+        """The same from the paper's start in many dimensions, where Theorem 1 is looked at."""
+        return along(large(self._varied(), self.size, "iid").run)
+
+    @cached_property
     def iid_pairs(self) -> xr.Dataset:
         """The same when pairs may go as well, with a tolerance."""
         return along(self.iid, order=2, tolerance=TOLERANCE, times=RECORDS)

@@ -73,7 +73,8 @@ def _in_full(name: str, check: Callable[[Lab], Finding]) -> Callable[[Evidence],
 
 _CHOSEN = (
     "Activation, He_i or h_i, means, rho, batches and Phase IV are not stated and chosen by us, so that most of what "
-    "is learned is kept; one seed. "
+    "is learned is kept; one seed. The paper shows pictures without numbers; dispatched is read as 0.9 against 0.1, "
+    "learned as an overlap above 0.9. "
 )
 _WHY = (
     "Learning rate 1 is a step of 1/J in Phase III, eight times that of Phase I, at which noise takes back what drift "
@@ -85,6 +86,13 @@ _SETTINGS = {
     "paper_fig1_mended": "the same with units a eps h_3, smaller steps, one large router step, and ReLU in Phase IV; "
     "in full only",
 }
+_READINGS = {
+    "router": _CHOSEN + "What experts know after Phase I hangs on the biases, and with it this verdict.",
+    "experts": _CHOSEN + "As far as we tried, the verdict on Phase III hangs neither on the activation nor on He_i "
+    "(CM-EXP:step).",
+    "error": "",
+}
+"""The paper has no error: a claim without a reading is ours."""
 _CLAIMS = (
     (
         "router",
@@ -114,8 +122,8 @@ def _runs() -> tuple[Claim, ...]:
     for id, where, statement, check in _CLAIMS:
         stated = Claim(
             f"CM-EXP:{id}", where, statement, _SETTINGS["paper_fig1"], _in_full("paper_fig1", check),
-            kind=Kind.READING, expected=Verdict.FAILS, explanation=_WHY,
-            reading=_CHOSEN + "The verdict on Phase III does not hang on them (CM-EXP:step).",
+            kind=Kind.READING if _READINGS[id] else Kind.OURS, reading=_READINGS[id],
+            expected=Verdict.FAILS, explanation=_WHY,
         )  # fmt: skip
         mended = Claim(
             f"CM-EXP:{id}:mended", where, statement, _SETTINGS["paper_fig1_mended"],

@@ -240,6 +240,8 @@ CLAIMS = (
         _ONE,
         destinies,
         must_hold=True,
+        explanation="That the larger start wins, also without the margin, and that incompatible neurons learn nothing, "
+        "is ours.",
     ),
     Claim(
         "CM-20:printed",

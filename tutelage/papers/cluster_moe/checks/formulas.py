@@ -433,8 +433,7 @@ CLAIMS = (
         mixed_signs_are_met,
         kind=Kind.READING,
         reading="`The desired condition` is read for tasks of Assumption 3.2 with any signs. A smaller C_b gives "
-        "more, but not "
-        "1/8 for all patterns where Lemma A.5 asks for a large one.",
+        "more, but Lemma A.5 asks for a large C_b, and there not every pattern has 1/8.",
         expected=Verdict.FAILS,
         explanation="Positive coefficients of all orders fit tasks of one sign only; other patterns need biases "
         "between the "
@@ -454,7 +453,7 @@ CLAIMS = (
     ),
     Claim(
         "CM-ALPHA",
-        "Section 3.1, Lemma C.7",
+        "Section 3.1, Lemmas C.7 and C.10",
         "alpha_i(b + rho nu_c) are the Hermite coefficients of the shifted unit.",
         _UNITS,
         shifted_coefficients,
@@ -471,7 +470,7 @@ CLAIMS = (
     ),
     Claim(
         "CM-ALPHA:slope",
-        "Lemma C.7, corrected",
+        "Lemmas C.7 and C.10, corrected",
         "alpha_i = E[a s'(Z + m) He_{i-1}(Z)]/sqrt(i!).",
         _UNITS,
         partial(by_slope, lift=1, detail="The index of He under the expectation is i - 1."),
@@ -479,14 +478,14 @@ CLAIMS = (
     ),
     Claim(
         "CM-ALPHA:printed",
-        "Lemma C.7",
+        "Lemmas C.7 and C.10",
         "alpha_i = E[a s'(Z + m) He_i(Z)]/sqrt(i!).",
         _UNITS,
         partial(by_slope, lift=0, detail="Relative to the largest coefficient."),
         kind=Kind.SLIP,
         mended="CM-ALPHA:slope",
         expected=Verdict.FAILS,
-        explanation="The lemma's series is right; the expectation said to be equal needs He_{i-1}.",
+        explanation="The series of Lemma C.7 is right; the expectation said to be equal needs He_{i-1}.",
     ),
     Claim(
         "CM-GRADIENT",
@@ -543,6 +542,7 @@ CLAIMS = (
         "for polynomials.",
         "closed forms of coefficients against the bound by quadrature",
         coefficients_are_bounded,
+        explanation="The lemma says O~(1). That it is 1/sqrt(i), by Cauchy and Schwarz with He_(i-1), is ours.",
         **_IDENTITY,
     ),
 )

@@ -230,8 +230,7 @@ CLAIMS = (
         "alone, which d does not change, makes it wrong for half of the neurons.",
         expected=Verdict.FAILS,
         explanation="The definition does not know the sign of alpha_k beta_(c,k): the neuron with the largest overlap "
-        "often cannot learn that task. For even k the sign of the overlap is of no account, either. Even by the race "
-        "itself it would be right for 60%.",
+        "often cannot learn that task. For even k the sign of the overlap is of no account, either.",
     ),
     Claim(
         "CM-09",
@@ -251,6 +250,7 @@ CLAIMS = (
         "The exponents A_l fall to 1/4; what Lemma B.15 asks of k is true from k = 5 on, and false for k = 4.",
         "arithmetic, k = 3 to 12; what neurons do is in CM-B5 to CM-13",
         exponents_shrink,
+        kind=Kind.OURS,
         must_hold=True,
     ),
     Claim(

@@ -101,7 +101,8 @@ CLAIMS = (
         _PLACED.format("one expert of 128 neurons per cluster, epsilon = 0.005 to 0.04, one direction per task"),
         is_as_small_as_the_slip,
         kind=Kind.READING,
-        reading=f"{_RANGE}. All neurons of a task miss it in the same direction, which the lemma allows.",
+        reading=f"{_RANGE}. All neurons of a task miss it in the same direction, which Lemma C.26 allows, as it bounds "
+        "overlaps only. Different misses could be averaged by the second layer, which the proof does not do.",
         expected=Verdict.FAILS,
         explanation="A neuron at 1 - epsilon is sqrt(2 epsilon) away from its task. So C.28 needs 1 - epsilon^2 of "
         "C.26. With a step of order epsilon^2/d, held for some relaxation times, the theorem's d epsilon^-2 samples "

@@ -328,6 +328,7 @@ CLAIMS = (
         "No M_c is empty with probability at least 1 - C(1 - 1/C)^M; exactly, by inclusion and exclusion.",
         f"{_START}, C = 2 and 3",
         clusters_are_covered,
+        kind=Kind.OURS,
         must_hold=True,
     ),
     Claim(
@@ -481,8 +482,8 @@ CLAIMS = (
         "One step from zero has the expectation theta_m = (eta_r/M^2)(V_m - mean V), with an error of order n^-1/2.",
         f"{_SAMPLED}, n from {phase_two.COUNTS['quick'][0]} up",
         one_step_is_expected,
-        kind=Kind.READING,
-        reading="The order n^-1/2 is read as an exponent of -0.5 +- 0.1. The expectation itself is exact.",
+        kind=Kind.OURS,
+        explanation="The order n^-1/2 is an exponent of -0.5 +- 0.1. The expectation itself is exact.",
     ),
     Claim(
         "CM-23",

@@ -85,7 +85,8 @@ CLAIMS = (
         slant_is_negligible,
         kind=Kind.READING,
         reading="Negligible is a tenth of the force along the tasks at the largest d. The ratio does not depend on d, "
-        "so that no smaller number changes the verdict.",
+        "so that no smaller number changes the verdict. The paper speaks of coefficients; that the force is meant is "
+        "ours.",
         expected=Verdict.FAILS,
         explanation="The shift rho/sqrt(d) of the argument brings in orders below k. They are small, of order "
         "d^(-(k-1)/2) for order 1, but so is the force of order k on an overlap 1/sqrt(d), and it lacks the factor "

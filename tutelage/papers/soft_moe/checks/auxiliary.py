@@ -459,8 +459,8 @@ CLAIMS = (
     Claim(
         "SM-L29",
         "Lemma 29",
-        "sum_k c_k c_(k+2) gamma^k / k! <= 0 for all gamma > 0.",
-        "the sigmoid, gamma up to 1, where it is an average",
+        "sum_k c_k c_(k+2) gamma^k / k! <= 0 for gamma in (0, 1].",
+        "the sigmoid; printed for all gamma > 0, where the series diverges beyond 1",
         lemma_29,
         must_hold=True,
     ),

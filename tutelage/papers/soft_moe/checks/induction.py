@@ -293,6 +293,10 @@ _CHOSEN = (
     "Condition 2 is empty, from orthonormal ones both levels."
 )
 _RATIO = f"O(.) is read as a ratio that does not grow with d: an exponent of at most {SLACK}. {_CHOSEN}"
+_DEFINED = (
+    "Up to T_c the bound with the constant beta_6 is the definition of T_c: what is checked is that the ratio does not "
+    f"creep up with d. {_RATIO}"
+)
 _CONSTANT = f"The constant in O(.) is 1, at the largest d. {_CHOSEN}"
 _SETTING = {"iid": "iid starts that meet Condition 1, level 1", "orthonormal": "orthonormal starts, both levels"}
 ENDS = (
@@ -356,7 +360,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Lemma 9",
         "Up to T_c other experts' overlaps with teachers not yet learned are O(m^2 / (delta_P sqrt(d))).",
         lambda init: bounded(lemma_9, init),
-        _RATIO,
+        _DEFINED,
         f"Up to T_c, which comes early. {ENDS}",
     ),
     Claim(
@@ -366,7 +370,7 @@ CLAIMS: tuple[Claim, ...] = (
         "iid starts that meet Condition 1, level 2",
         lemma_10_iid,
         kind=Kind.READING,
-        reading=_CONSTANT,
+        reading=f"Up to T_c the bound with the constant beta_6 is the definition of T_c. {_CONSTANT}",
         explanation=ENDS,
     ),
     Claim(
@@ -401,14 +405,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Lemma 12",
         "Up to T_c |v_i.w_i| is O(m eps_A^3), and O(eps_A gamma2^2 + m eps_A^3) for the pair that is being learned.",
         lambda init: bounded(lemma_12, init),
-        _RATIO,
+        _DEFINED,
     ),
     *_both(
         "SM-L13",
         "Lemma 13",
         "T_c comes later than the recovery and any constant, and router and expert of the pair are recovered.",
         in_time,
-        _CONSTANT,
+        f"{_CONSTANT} That some T_1 <= T_c exists, as the lemma says too, fails without what stands for its time.",
         f"This is where the induction ends. {ENDS}",
         fails=True,
     ),

@@ -277,8 +277,9 @@ CLAIMS = (
         "smaller beta it holds: up to beta = 0.47.",
         unconditional="It is itself the theorem's hypothesis.",
         **WRONG,
-        explanation="The ratio is 2.18 and (1 + beta)^2 is 4 where the theorem is used. What it concludes is true "
-        "nevertheless: see SM-H.",
+        explanation="The ratio is 2.18 and (1 + beta)^2 is 4 where the theorem is used. What Theorem 3 needs of it is "
+        "true nevertheless (SM-H). The proof of Theorem 3 says that 1.05/Q*^2 is asked for, which 2.18 meets: so it "
+        "would be with beta^2 in place of (1 + beta)^2. The proof of Theorem 4 does not derive the condition.",
     ),
     Claim(
         "SM-C2",
@@ -310,7 +311,7 @@ CLAIMS = (
         "Lemma 21",
         "The three moments are their leading terms up to O(delta^2 sg^2 + delta^4), O(delta^2 |sg| + delta^4) and "
         "O(delta^3).",
-        "sigmoid router, sg = w1.w2 of order 1, delta and 0",
+        "the sigmoid's own coefficients, sg = w1.w2 of order 1, delta and 0",
         papers_units(lambda evidence: _judged(_lemma_21())),
     ),
     Claim(

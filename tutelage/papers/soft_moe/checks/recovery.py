@@ -100,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-R",
-        "Section 2",
+        "new",
         "The flow in the span of its first vectors is the flow in all coordinates.",
         "small problem",
         reduced,
@@ -121,7 +121,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-PAIRS",
-        "Section 5",
+        "new",
         "Students' experts are opposite in pairs at 0.4 sqrt(d), at every seed.",
         "the settings' own start and dim",
         plain(cancelling),
@@ -148,7 +148,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "SM-X3",
-        "Section 5",
+        "new",
         "Runs rest where the loss is a whole number of quanta 3 E[pi^2].",
         "iid start in a large dim, seeds at rest without sharing",
         plain(plateaus),

@@ -180,7 +180,8 @@ BREAKS = (
 _CHOSEN = (
     "The theorem gives no constants: those of its O(.) and poly(.) are taken as 1, that of Omega(.) as 1/2, delta_P is "
     "the one for which m^2/(delta_P sqrt(d)) is 0.3, and the probability is the 1 - 7 delta_P of its proof (the "
-    "statement names none). T* is to come by 0.4 sqrt(d)."
+    "statement names none). T* is to come by 0.4 sqrt(d). The proof itself wants more students: 56 for the magnitudes "
+    "of Lemma 2, 99 as it is written; SM-LIMIT has 100."
 )
 _ROBUST = {
     "exists": " With all the time in the world it comes out the same: SM-LIMIT has neither constants nor a dimension.",
@@ -283,8 +284,10 @@ CLAIMS: tuple[Claim, ...] = (
         kind=Kind.SLIP,
         mended="SM-T1c",
         expected=Verdict.FAILS,
-        explanation="It cannot be: overlaps are continuous, and just before T_(l+1) that of the pair l + 1 is 0.9. "
-        "The induction (Condition 2) has the bound up to the recovery before.",
+        explanation="With T_l as the text below the theorem has it, the time at which l pairs have just reached 0.9, "
+        "it cannot be: overlaps are continuous, and just before T_(l+1) that of the pair l + 1 is 0.9. (The words of "
+        "the theorem let all T_l be equal, and then the clause says nothing.) The induction (Condition 2) has the "
+        "bound up to the recovery before.",
     ),
     Claim(
         "SM-T1b",
