@@ -472,7 +472,7 @@ def test_claims_hold_at_the_paper_s_size(evidence, id):
 
 def test_wider_norms_are_seen(evidence, monkeypatch):
     """SM-L3:norms, in the dim that its proof asks for; at the paper's own size no start is as close."""
-    assert "; 0 of 300 at d = 1000" in CLAIMS["SM-L3:norms"].check(evidence).detail
+    assert "; 0 of 600 at d = 1000" in CLAIMS["SM-L3:norms"].check(evidence).detail
     within = starts._norms_within
     monkeypatch.setattr(starts, "_norms_within", lambda draws, width: within(draws, width / 10))
     assert CLAIMS["SM-L3:norms"].check(evidence).verdict is Verdict.FAILS
