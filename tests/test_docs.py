@@ -239,6 +239,9 @@ QUOTED = {
         "SM-T2": ["160 of 160"],
         "SM-T2:edge": ["0.1982"],
         "SM-T3:rate": ["0.53807", "0.53803"],
+        "SM-PAIRS": ["53 of 100"],
+        "SM-T2:pairs": ["5 of 20"],
+        "SM-INDUCTION": ["0.037", "0.066"],
     },
 }
 
@@ -251,6 +254,9 @@ def test_numbers_of_the_results_page_are_those_of_the_recorded_run(paper):
     for name, texts in QUOTED[paper].items():
         for text in texts:
             assert text in page and text in claims[name]["detail"], (name, text)
+    if "<!-- record -->" in page:  # counts and tables are made from the record
+        assert "<!-- check" not in page
+        return
     hold, fail, aside = (
         sum(claim["verdict"] == verdict for claim in claims.values())
         for verdict in ("holds", "fails", "not applicable")
