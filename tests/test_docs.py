@@ -107,6 +107,15 @@ def test_the_record_is_of_these_claims_and_of_one_version(paper):
             assert bool(found[claim.id]["hypotheses"]) != bool(claim.unconditional), claim.id
 
 
+def test_the_table_of_theorem_1_says_what_was_recorded():
+    rows = json.loads((ROOT / "benchmarks/results/soft_moe_full.json").read_text(encoding="utf-8"))["papers"]
+    verdicts = {row["id"]: row["verdict"] for row in rows["soft_moe"]}
+    page = (DOCS / "papers" / "soft_moe.md").read_text(encoding="utf-8")
+    table = page[page.index("| clause of Theorem 1 |") :].split("\n\n")[0]
+    told = re.findall(r"(holds|fails|undecided) \(([^)]*)\)", table)
+    assert len(told) == 13 and all(verdicts[id] == said for said, ids in told for id in ids.split(", "))
+
+
 def blocks(page: Path) -> list[str]:
     """The Python examples of a page."""
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
