@@ -283,7 +283,7 @@ def worse(self):
 
 
 def claimed(bound):
-    return Claim("OWN", "here", "loss <= bound", "", lambda evidence: at_most(evidence.loss, bound))
+    return Claim("OWN", "here", "loss <= bound", "", lambda evidence: at_most(evidence.loss, bound), must_hold=True)
 
 
 def by_claim(paper, monkeypatch):

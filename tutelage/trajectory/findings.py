@@ -249,6 +249,7 @@ class Checked:
         claim = {each.name: getattr(self.claim, each.name) for each in fields(Claim) if each.name != "check"}
         claim |= {"kind": self.claim.kind.value, "expected": self.claim.expected.value}
         finding = asdict(self.finding) | {"verdict": self.finding.verdict.value}
+        finding["hypotheses"] = list(finding["hypotheses"])  # as a file would give it back
         return claim | finding | {"seconds": self.seconds}
 
     @classmethod
