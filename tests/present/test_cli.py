@@ -20,7 +20,7 @@ from tutelage.present.cli import app
 
 COMMANDS = (
     "papers", "run", "check", "reproduce", "sweep", "diagram", "runs", "show", "export", "rm", "bench", "new",
-    "version",
+    "version", "prove", "verify",
 )  # fmt: skip
 
 
