@@ -26,7 +26,8 @@ to be true. To measure a theorem one has to take it at its word, and every text 
 most of what these papers state was measured to hold. Authors who find that we have misread them are
 asked to tell us, with a *wrong number* issue; we shall correct this page as gladly as we wrote it.
 
-Everything here is *measured*, on exact population quantities unless said otherwise; nothing is proved.
+Everything here is *measured*, on exact population quantities unless said otherwise; what is proved
+as well is on [a page of its own](proved.md).
 Numbers are those of the recorded full runs (`benchmarks/results/*_full.json`). The commands take from
 seconds to some minutes, at quick sizes, so that digits may differ; `--full` takes the sizes of this
 page. Each prints *fails* for the statement; the claims named under *instead* hold. Statements are in our
@@ -34,8 +35,7 @@ words."""
 ASIDE = """## What is not listed
 
 - Tests of asymptotic statements at sizes that can be run, when they fail for no other reason than the size:
-  Lemma 3 of `soft_moe` (norms, at `d` below 4e9), Lemmas 4.9, 4.10 and C.14 of `cluster_moe` (SM-L3:norms, CM-08,
-  CM-17:small, CM-18:samples), the second bullet of Lemma A.3 of `beyond_ntk` (C15:bad, C16:here).
+  Lemmas 4.9, 4.10 and C.14 of `cluster_moe` (CM-08, CM-17:small, CM-18:samples), the second bullet of Lemma A.3 of `beyond_ntk` (C15:bad, C16:here).
 - Hypotheses that runs do not meet though the conclusion is seen: BL32 of `both_layers`, CM-24:trained of
   `cluster_moe`.
 - Statements carried beyond their hypotheses, such as Gaussian starts in `relu_teachers` or experts that know
