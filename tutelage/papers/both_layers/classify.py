@@ -9,9 +9,10 @@ from tutelage.problem import Numbers
 
 GRADIENT = 1e-8
 LOSS = 1e-12
-ACTIVE = 1e-6
 ANGLE = 1e-5
 LEVEL = 1e-9
+ACTIVE = 1e-6  # a smaller neuron, in units of sqrt|a|, is at the origin: it moves the loss by less than rounding
+ACROSS = 1e-7  # what a neuron keeps across the target from a small start, however small it ends
 
 
 def classify(second: ArrayLike, first: ArrayLike, target: ArrayLike, *, loss: float, gradient_norm: float) -> Kind:
@@ -35,20 +36,19 @@ def classify(second: ArrayLike, first: ArrayLike, target: ArrayLike, *, loss: fl
         return Kind.NONE
     if loss < LOSS * size**2:
         return Kind.GLOBAL
-    active = np.abs(second) * np.linalg.norm(first, axis=1) / size >= ACTIVE
-    if not np.any(active):
-        small = np.max(np.abs(second)) + np.max(np.abs(first)) < 1e-3 * np.sqrt(size)
-        return Kind.ORIGIN if small else Kind.OTHER
+    reach = np.maximum(np.abs(second), np.linalg.norm(first, axis=1)) / np.sqrt(size)
+    if np.max(reach) < 1e-3:
+        return Kind.ORIGIN
     if abs(loss / size**2 - 0.25) >= LEVEL:
         return Kind.OTHER
-    return _one_sided(second, first, target / size, active)
+    return _one_sided(second / np.sqrt(size), first / np.sqrt(size), target / size, reach >= ACTIVE)
 
 
 def _one_sided(second: Numbers, first: Numbers, direction: Numbers, active: NDArray[np.bool_]) -> Kind:
     along = first[active] @ direction
     across = np.linalg.norm(first[active] - np.outer(along, direction), axis=1)
     side = np.sign(along)
-    if np.any(np.arctan2(across, np.abs(along)) >= ANGLE) or np.any(side != side[0]):
+    if np.any(across > np.maximum(ANGLE * np.abs(along), ACROSS)) or np.any(side != side[0]):
         return Kind.OTHER
     if np.any(np.sign(second[active]) != side[0]):
         return Kind.NONSTRICT
