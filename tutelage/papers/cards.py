@@ -54,8 +54,8 @@ _ALL = (
         " growth, local refinement. The landscape has saddles that are not strict; a small start avoids them "
         "exactly when both signs occur among its growing modes, and with several outputs units end in "
         "antiparallel pairs.",
-        figures=13,
-        claims=53,
+        figures=16,
+        claims=70,
     ),
     Card(
         name="cluster_moe",

@@ -160,7 +160,7 @@ def _mark(panel: Panel, axes: Axes, top: Axes, mark: Mark) -> Text | None:
     if mark.arrow is not None:
         x0, y0, x1, y1 = mark.arrow
         shape = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.1, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 10}
-        arrow = axes.annotate("", (x1, y1), (x0, y0), arrowprops=shape | {"path_effects": halo}, zorder=3)
+        arrow = axes.annotate("", (x1, y1), (x0, y0), arrowprops=shape | {"path_effects": halo}, zorder=1.5)
         arrow.set_in_layout(False)
         arrow.arrow_patch.set_clip_path(axes.patch)  # type: ignore[union-attr]
     if not mark.label:

@@ -12,7 +12,7 @@ PAPER = Study(
     own="fig3",
     takes={"fig3": 2.0},
     presets={
-        "fig1a": {"trains": "first", "scale": 1e-2, "steps": 400},
+        "fig1a": {"trains": "first", "scale": 0.2, "steps": 400},
         "fig1b": {"trains": "first", "scale": 0.1, "offset": 1.5, "steps": 10_000},
         "fig3": {"scale": 1e-4, "steps": 400},
         "fig6": {"outputs": 3, "width": 6, "init": "xavier", "scale": 1e-8, "steps": 2000},

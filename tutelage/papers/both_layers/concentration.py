@@ -1,13 +1,16 @@
 """How far sample moments stray from their means: S = sup over w, w' of |M(w,w') - E M(w,w')| (Lemma 10).
 
 M(w,w') = (1/n) sum 1{w.x_i >= 0} 1{w'.x_i >= 0} x_i x_i^T, Eq. (4). The supremum is searched for, so the result is a
-lower bound; in the plane it is enumerated.
+lower bound; in the plane it is enumerated. So are the pieces of the proof (C.6): nets, truncation, tails.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.integrate import quad
+from scipy.special import erfcx, expit
 
 from tutelage.problem import Numbers
 
@@ -79,27 +82,91 @@ def planar_supremum(x: Numbers) -> float:
 
     ```
     """
-    count = len(x)
-    x = x[np.argsort(np.arctan2(x[:, 1], x[:, 0]))]
-    angles = np.arctan2(x[:, 1], x[:, 0])
-    angles = np.concatenate([angles, angles + 2 * np.pi])
-    x = np.concatenate([x, x])
-    squares = np.stack([x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2]) / count
-    sums = np.concatenate([np.zeros((3, 1)), np.cumsum(squares, axis=1)], axis=1)
+    squares = np.stack([x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2])
+    return _over_arcs(x, squares, _arc, _top)
+
+
+def _over_arcs(x: Numbers, values: Numbers, mean: Callable, size: Callable) -> float:
+    """The largest `size` of +-(P_n - P) of `values` (m, n) over arcs; `mean(begin, end)`: their expectation (m, N)."""
+    count, order = len(x), np.argsort(np.arctan2(x[:, 1], x[:, 0]))
+    angles = np.arctan2(x[order, 1], x[order, 0])
+    angles, values = np.concatenate([angles, angles + 2 * np.pi]), np.tile(values[:, order] / count, 2)
+    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    half = mean(0.0, np.array([np.pi]))
     largest = 0.0
     for i in range(count):
         last = np.arange(i, i + count)
         last = last[angles[last] - angles[i] <= np.pi]
         kept = sums[:, last + 1] - sums[:, [i]]
-        largest = max(largest, float(np.max(_top(kept - _arc(angles[i], angles[last])))))
+        largest = max(largest, float(np.max(size(kept - mean(angles[i], angles[last])))))
         # The samples strictly between i and `after`, which must fit into a half-plane.
         after = np.arange(i + 1, i + count + 1)
         after = after[(after == i + 1) | (angles[after - 1] - angles[min(i + 1, 2 * count - 1)] <= np.pi)]
         kept = sums[:, after] - sums[:, [i + 1]]
         short = angles[after] - angles[i] <= np.pi
-        mean = np.where(short, _arc(angles[i], angles[after]), np.array([[0.5], [0.0], [0.5]]))
-        largest = max(largest, float(np.max(_top(mean - kept))))
+        largest = max(largest, float(np.max(size(np.where(short, mean(angles[i], angles[after]), half) - kept))))
     return largest
+
+
+def truncated_supremum(x: Numbers, level: float) -> float:
+    """sup over w, w' of |(P_n - P) min(x_1^2, tau) 1{w.x >= 0} 1{w'.x >= 0}| in the plane, by enumeration (Lemma 21).
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.papers.both_layers.concentration import truncated_supremum
+    >>> x = np.random.default_rng(0).standard_normal((4000, 2))
+    >>> bool(0 < truncated_supremum(x, 4.0) < 0.1)
+    True
+
+    ```
+    """
+    fine = np.linspace(-np.pi, 3 * np.pi, 8193)
+    squared = np.maximum(np.cos(fine) ** 2, 1e-300)
+    # r^2 is exponential with mean 2: E min(r^2 k, tau) = 2k (1 - exp(-tau/(2k))).
+    dense = -2 * squared * np.expm1(-level / (2 * squared)) / (2 * np.pi)
+    grown = np.concatenate([[0.0], np.cumsum((dense[1:] + dense[:-1]) / 2 * np.diff(fine))])
+
+    def mean(begin: float, end: Numbers) -> Numbers:
+        return (np.interp(end, fine, grown) - np.interp(begin, fine, grown))[None]
+
+    return _over_arcs(x, np.minimum(x[:, 0] ** 2, level)[None], mean, lambda entries: entries)
+
+
+def circle_net(eps: float) -> Numbers:
+    """Points of the circle (N, 2) such that none of it is farther than `eps` from all of them.
+
+    ```python
+    >>> from tutelage.papers.both_layers.concentration import circle_net
+    >>> len(circle_net(0.25))
+    13
+
+    ```
+    """
+    angles = np.linspace(0, 2 * np.pi, math.ceil(np.pi / (2 * math.asin(eps / 2))), endpoint=False)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def tail_moments(level: float) -> tuple[float, float]:
+    """E Y and E Y^2 for Y = (Z^2 - tau)_+, times e^(tau/2): the proof of Lemma 15 bounds them by 4 and 16.
+
+    ```python
+    >>> from tutelage.papers.both_layers.concentration import tail_moments
+    >>> [round(moment, 3) for moment in tail_moments(1.0)]
+    [0.798, 2.642]
+
+    ```
+    """
+
+    def tail(t: float) -> float:
+        return float(erfcx(math.sqrt((level + t) / 2))) * math.exp(-t / 2)
+
+    return quad(tail, 0, np.inf)[0], 2 * quad(lambda t: t * tail(t), 0, np.inf)[0]
+
+
+def net_deviation(x: Numbers, net: Numbers, level: float) -> float:
+    """max over u in the net of |(P_n - P) ((x.u)^2 - tau)_+| (Lemma 16)."""
+    mean = np.mean(np.maximum((x @ net.T) ** 2 - level, 0.0), axis=0)
+    return float(np.max(np.abs(mean - tail_moments(level)[0] * math.exp(-level / 2))))
 
 
 def _arc(begin: float, end: Numbers) -> Numbers:

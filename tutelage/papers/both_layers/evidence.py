@@ -15,16 +15,26 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tutelage import descend
+from tutelage import descend, flow
 from tutelage.analysis import Levels, search
 from tutelage.dynamics import Record, Stop
 from tutelage.oracle import EmpiricalOracle
 from tutelage.papers.both_layers import batch, recipe
-from tutelage.papers.both_layers.concentration import Supremum, planar_supremum, search_supremum
+from tutelage.papers.both_layers.concentration import (
+    Supremum,
+    circle_net,
+    net_deviation,
+    planar_supremum,
+    search_supremum,
+    tail_moments,
+    truncated_supremum,
+)
+from tutelage.papers.both_layers.constants import LOG_SIGMA0, STEP_GROWTH
 from tutelage.papers.both_layers.inequalities import Contraction
 from tutelage.papers.both_layers.landscape import nonstrict_saddle
 from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.papers.both_layers.slices import escape_steps
+from tutelage.papers.both_layers.start import logarithmic_start
 from tutelage.papers.both_layers.two_neurons import Course, TwoNeurons
 from tutelage.papers.evidence import PlainEvidence
 from tutelage.problem import Numbers
@@ -60,6 +70,15 @@ class Sizes:
     restarts: int
     planar_ratios: tuple[int, ...]
     planar_sets: int
+    truncated_sets: int
+    gauss_dims: tuple[int, ...]
+    larger_starts: int
+    many_seeds: int
+    rate_dims: tuple[int, ...]
+    rate_seeds: int
+    multi_outputs: tuple[int, ...]
+    multi_dims: tuple[int, ...]
+    multi_seeds: int
     escapes: tuple[tuple[float, float, float, float, float], ...]
     search_widths: tuple[int, ...]
     search_starts: int
@@ -70,9 +89,11 @@ QUICK = Sizes(
     states=16_384, samples=200_000, trials=400, widths=(2, 4), failure_dims=(3, 5), failure_trials=400,
     outputs=(3,), output_seeds=20, output_steps=((0.1, 4000), (0.05, 8000)), nullity_outputs=(1, 3),
     empirical_dim=10, empirical_ratios=(10, 50), empirical_seeds=4,
-    scan_dims=(10, 20), scan_ratios=(2, 4), scan_seeds=8,
+    scan_dims=(10, 40), scan_ratios=(2, 3), scan_seeds=16,
     concentration=((5, 20), (10, 20), (10, 100), (20, 50)), restarts=9,
-    planar_ratios=(20, 80, 320), planar_sets=12,
+    planar_ratios=(20, 80, 320), planar_sets=12, truncated_sets=60,
+    gauss_dims=(3, 100), larger_starts=60, many_seeds=3, rate_dims=(10, 40), rate_seeds=8,
+    multi_outputs=(2,), multi_dims=(10,), multi_seeds=8,
     escapes=((1.0, 1.0, 1.0, 0.05, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1)), search_widths=(2,), search_starts=60,
 )  # fmt: skip
 FULL = Sizes(
@@ -82,7 +103,9 @@ FULL = Sizes(
     empirical_dim=20, empirical_ratios=(3, 10, 50, 500), empirical_seeds=4,
     scan_dims=(10, 20, 40), scan_ratios=(2, 2.5, 3, 4, 6), scan_seeds=24,
     concentration=((5, 20), (5, 400), (10, 20), (10, 100), (10, 1600), (20, 50), (20, 400)), restarts=30,
-    planar_ratios=(20, 80, 320, 1280), planar_sets=40,
+    planar_ratios=(20, 80, 320, 1280), planar_sets=40, truncated_sets=100,
+    gauss_dims=(3, 10, 100, 1000), larger_starts=200, many_seeds=10, rate_dims=(10, 20, 40, 80), rate_seeds=16,
+    multi_outputs=(2, 3), multi_dims=(10, 20), multi_seeds=16,
     escapes=((1.0, 1.0, 1.0, 0.025, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1), (-2.0, 0.7, 1.1, 0.05, 0.1)),
     search_widths=(2, 3), search_starts=300,
 )  # fmt: skip
@@ -194,10 +217,20 @@ class Evidence(PlainEvidence):
         return self.course(1e-4, step=0.01, steps=2800, stride=4)
 
     def from_point(
-        self, second: Numbers, first: Numbers, *, step: float, steps: int, stride: int = 1, fixed: bool = False
+        self,
+        second: Numbers,
+        first: Numbers,
+        *,
+        step: float,
+        steps: int,
+        stride: int = 1,
+        fixed: bool = False,
+        samples: int = 0,
     ) -> Course:
         """One run of two neurons from given weights (2,), (2, 3); `fixed` holds the outgoing weights."""
-        chosen = BothLayersSettings(dim=3, second=tuple(np.ravel(second)), first=tuple(map(tuple, np.asarray(first))))
+        chosen = BothLayersSettings(
+            dim=3, second=tuple(np.ravel(second)), first=tuple(map(tuple, np.asarray(first))), samples=samples
+        )
         times = np.arange(0, steps + 1, stride)
         # A rate of zero instead of an untrained layer: the same compiled code serves both.
         rates = {"second": 0.0 if fixed else 1.0}
@@ -231,6 +264,36 @@ class Evidence(PlainEvidence):
         )
 
     @cached_property
+    def sampled_refinement(self) -> Course:
+        """The last phase on 30 000 d samples, where D.2's bound contracts: near the optimum, deviations are 0.004."""
+        first = np.array([[0.97, 0.08, 0.0], [-1.02, 0.0, 0.08]])
+        step = Contraction(deviation=0.004, low=0.8, high=1.2).largest_step
+        return self.from_point(np.array([1.0, -1.02]), first, step=step, steps=150, samples=90_000)
+
+    @cached_property
+    def grown_from_nothing(self) -> Course:
+        """Lemma 7 at its own sizes: sigma_0 = 10^-357, and a step so small that descent is the flow to 1e-11.
+
+        The linearised start, exact there, leads to weights of 1e-3; from these the flow goes on for the rest of T2.
+        """
+        begun = self.courses[SMALL].at(np.zeros(self.seeds, int))
+        step, grown = STEP_GROWTH / -LOG_SIGMA0, math.log(1e-3) - LOG_SIGMA0
+        options = {"step": step, "tau": grown / math.log1p(step / 2), "log_scale": LOG_SIGMA0 - math.log(SMALL)}
+        parts = []
+        for second, first in zip(begun.second, begun.first, strict=True):
+            end = logarithmic_start(second, first, begun.target, **options)
+            v = end.side * np.exp(end.log_second)
+            rows = np.stack([np.abs(v) * np.cos(end.angle), np.abs(v) * np.sin(end.angle), 0 * v], axis=1)
+            rows[:, 0] *= end.side
+            chosen = BothLayersSettings(dim=3, second=tuple(v), first=tuple(map(tuple, rows)))
+            until = 32 * -LOG_SIGMA0 - 2 * grown
+            parts.append(flow(recipe.problem(chosen), until=until, record=Record(100, weights=True)))
+        second = np.concatenate([run.dataset["weights_second"].values[..., 0] for run in parts])
+        first = np.concatenate([run.dataset["weights_first"].values for run in parts])
+        loss, time = np.concatenate([run.dataset["loss"].values for run in parts]), parts[0].dataset["time"].values
+        return Course(TwoNeurons(second, first, np.asarray(parts[0].teacher.first)[0]), loss, time, 1.0, 1e-3)
+
+    @cached_property
     def local(self) -> Course:
         """Near an unbalanced optimum, v = (0.8, -0.8): for the local rates."""
         first = np.array([[1.25 + 1e-7, 2e-7, 0.0], [-1.25 + 2e-7, 0.0, -1e-7]])
@@ -238,8 +301,8 @@ class Evidence(PlainEvidence):
 
     # Many trials, and networks with several outputs.
 
-    def _trials(self, dim: int, width: int, init: str, count: int) -> Trials:
-        run = small_starts(dim, width, init, count)
+    def _trials(self, dim: int, width: int, init: str, count: int, **changes: Any) -> Trials:
+        run = starts(dim, width, init, count, **changes)
         start_second, start_first, final_second, final_first = _ends(run)
         loss, target = run.last("loss").values, np.asarray(run.teacher.first)[0]
         return Trials(start_second[..., 0], start_first, final_second[..., 0], final_first, loss, target)
@@ -258,6 +321,29 @@ class Evidence(PlainEvidence):
         return {d: self._trials(d, 2, "paper_chi", count) for d in self.sizes.failure_dims}
 
     @cached_property
+    def gauss_trials(self) -> dict[tuple[int, int], Trials]:
+        """The start of the remark after Theorem 2, Gaussian v, by (d, k); its variance falls as 1/k."""
+        cases = [
+            *((d, 2) for d in self.sizes.gauss_dims),
+            *((self.settings.dim, k) for k in self.sizes.widths if k > 2),
+        ]
+        scales = {k: SMALL * math.sqrt(2 / k) for _, k in cases}
+        return {
+            (d, k): self._trials(max(d, k + 1), k, "gauss_half", self.sizes.trials, scale=scales[k]) for d, k in cases
+        }
+
+    @cached_property
+    def default_trials(self) -> Trials:
+        """Two units from the default Xavier start, sigma = 1."""
+        return self._trials(self.settings.dim, 2, "xavier", self.sizes.larger_starts, scale=1.0, steps=20_000)
+
+    @cached_property
+    def fixed_trials(self) -> Trials:
+        """Four units with v fixed at +1, -1, +1, -1 and incoming weights of the default start, sigma = 1."""
+        dim, count = max(self.settings.dim, 5), self.sizes.larger_starts
+        return self._trials(dim, 4, "xavier", count, scale=1.0, steps=20_000, trains="first")
+
+    @cached_property
     def outputs(self) -> dict[int, tuple[Outputs, ...]]:
         """k = 2r Xavier runs by number of outputs r, each at two step sizes (Appendix E.1)."""
         return {
@@ -265,10 +351,15 @@ class Evidence(PlainEvidence):
             for r in self.sizes.outputs
         }
 
-    def _outputs(self, outputs: int, step: float, steps: int) -> Outputs:
+    @cached_property
+    def many_outputs(self) -> Outputs:
+        """r = 12, more than the paper shows."""
+        return self._outputs(12, STEP, 4000, self.sizes.many_seeds)
+
+    def _outputs(self, outputs: int, step: float, steps: int, seeds: int = 0) -> Outputs:
         dim = max(self.settings.dim, 3 * outputs)
         chosen = BothLayersSettings(dim=dim, width=2 * outputs, outputs=outputs, init="xavier", scale=SMALL)
-        run = _descend(chosen, step, steps, self.sizes.output_seeds)
+        run = _descend(chosen, step, steps, seeds or self.sizes.output_seeds)
         target = np.asarray(run.teacher.second).T @ np.asarray(run.teacher.first)
         return Outputs(*_ends(run), run.last("loss").values, target, step)
 
@@ -306,15 +397,36 @@ class Evidence(PlainEvidence):
         return Sampled(ratio, _course(run, STEP, 1e-3), inputs, tuple(search))
 
     @cached_property
-    def recovered(self) -> dict[int, dict[float, int]]:
-        """How many of `sizes.scan_seeds` empirical runs recover the target (|h|^2 < 1e-4), by d and n/d."""
-        found: dict[int, dict[float, int]] = {}
-        for dim in self.sizes.scan_dims:
-            found[dim] = {}
-            for ratio in self.sizes.scan_ratios:
-                chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=round(ratio * dim))
-                run = _descend(chosen, STEP, 6000, self.sizes.scan_seeds)
-                found[dim][ratio] = int(np.sum(TwoNeurons.final(run).error_squared < 1e-4))
+    def recovered(self) -> dict[int, dict[float, NDArray[np.bool_]]]:
+        """Which of `sizes.scan_seeds` empirical runs recover the target (|h|^2 < 1e-4), by d and n/d."""
+        return {
+            dim: {ratio: self._recovers(dim, ratio) for ratio in self.sizes.scan_ratios} for dim in self.sizes.scan_dims
+        }
+
+    def _recovers(self, dim: int, ratio: float) -> NDArray[np.bool_]:
+        chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=round(ratio * dim))
+        return TwoNeurons.final(_descend(chosen, STEP, 6000, self.sizes.scan_seeds)).error_squared < 1e-4
+
+    @cached_property
+    def recovered_outputs(self) -> dict[tuple[int, int], Numbers]:
+        """Population losses at the end of empirical runs with r outputs on n = 4 r d samples, by (r, d)."""
+        found = {}
+        for r in self.sizes.multi_outputs:
+            for d in self.sizes.multi_dims:
+                chosen = BothLayersSettings(dim=d, outputs=r, width=2 * r, init="xavier", scale=1e-3, samples=4 * r * d)
+                run = _descend(chosen, STEP, 6000, self.sizes.multi_seeds)
+                found[r, d] = self.losses(*_ends(run)[2:], np.eye(r, np.asarray(run.final.first).shape[-1]))
+        return found
+
+    @cached_property
+    def rates(self) -> dict[int, Course]:
+        """Runs on n = 10 d samples, by d: for the rate of Theorem 2."""
+        found = {}
+        for dim in self.sizes.rate_dims:
+            chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=10 * dim)
+            times = np.arange(0, 1601, 4)
+            run = _descend(chosen, STEP, 1600, self.sizes.rate_seeds, record=Record(times, weights=True))
+            found[dim] = _course(run, STEP, 1e-3)
         return found
 
     @cached_property
@@ -324,6 +436,28 @@ class Evidence(PlainEvidence):
         for dim, ratio in self.sizes.concentration:
             x = self.random(dim).standard_normal((dim * ratio, dim))
             found[dim, ratio] = search_supremum(x, rng=self.random(ratio), restarts=self.sizes.restarts)
+        return found
+
+    @cached_property
+    def nets(self) -> dict[float, Numbers]:
+        """Nets of the circle by their mesh epsilon."""
+        return {eps: circle_net(eps) for eps in (0.05, 0.25, 0.4, 0.49)}
+
+    def tail_moments(self, level: float) -> tuple[float, float]:
+        """E Y and E Y^2 of Lemma 15 at tau = `level`, times e^(tau/2)."""
+        return tail_moments(level)
+
+    @cached_property
+    def truncated(self) -> dict[tuple[float, int], Numbers]:
+        """In the plane, by (tau, n/d), for each data set: the supremum of Lemma 21 and the largest of Lemma 16."""
+        found = {}
+        for ratio in self.sizes.planar_ratios[:-1]:
+            sets = self.random(6000 + ratio).standard_normal((self.sizes.truncated_sets, 2 * ratio, 2))
+            for level in (1.0, 4.0, 9.0):
+                net = self.nets[0.25]
+                found[level, ratio] = np.array(
+                    [(truncated_supremum(x, level), net_deviation(x, net, level)) for x in sets]
+                )
         return found
 
     @cached_property
@@ -339,9 +473,11 @@ class Evidence(PlainEvidence):
 FEW = Record(2, observables=("loss",))
 
 
-def small_starts(dim: int, width: int, init: str, count: int) -> Run:
-    """Descent from many starts of scale 1e-8, for long enough that what succeeds has done so."""
-    return _descend(BothLayersSettings(dim=dim, width=width, init=init, scale=SMALL), STEP, 2000, count)
+def starts(dim: int, width: int, init: str, count: int, *, steps: int = 2000, **changes: Any) -> Run:
+    """Descent from many starts, of scale 1e-8 if not told, for long enough that what succeeds has done so."""
+    return _descend(
+        BothLayersSettings(**{"dim": dim, "width": width, "init": init, "scale": SMALL} | changes), STEP, steps, count
+    )
 
 
 def _descend(

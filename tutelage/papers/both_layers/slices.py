@@ -108,12 +108,13 @@ def escape_correction(c: float, v1: float = 1.0, v2: float = 1.0, target: float 
 
 
 def escape_time(eps: ArrayLike, c: float, v1: float = 1.0, v2: float = 1.0, target: float = 1.0) -> Numbers:
-    """The flow time in which a shift `eps` off the saddle grows beyond all bounds: the integral of 1/(K eps^2 (1 + kappa
-    eps)). The leading 1/(K eps) is too late by a relative order eps ln(1/eps).
+    """The flow time in which a shift `eps` off the saddle grows beyond all bounds: int deps/(K eps^2 (1 + kappa eps)).
+
+    The leading 1/(K eps) is late by a relative order eps ln(1/eps), this by a relative order eps.
 
     ```python
     >>> from tutelage.papers.both_layers.slices import escape_time
-    >>> escape_time([0.1, 0.01], 1.0).round(1).tolist()  # 502.7 and 5026.5 to leading order; the flow takes 437.7, 4915.6
+    >>> escape_time([0.1, 0.01], 1.0).round(1).tolist()  # the flow: 437.7, 4915.6; 1/(K eps): 502.7, 5026.5
     [442.1, 4925.1]
 
     ```

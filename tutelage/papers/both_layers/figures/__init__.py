@@ -1,6 +1,15 @@
 """Figures 1 to 8 of the paper, and those that our findings deserve."""
 
-from tutelage.papers.both_layers.figures import escape, incremental, inequalities, neurons, pairing, phases, samples
+from tutelage.papers.both_layers.figures import (
+    beyond,
+    escape,
+    incremental,
+    inequalities,
+    neurons,
+    pairing,
+    phases,
+    samples,
+)
 from tutelage.papers.both_layers.figures import success as success_figure
 
 FIGURES = (
@@ -15,4 +24,5 @@ FIGURES = (
     phases.SCALES,
     samples.FIGURE,
     incremental.FIGURE,
+    *beyond.FIGURES,
 )

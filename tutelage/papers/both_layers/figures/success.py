@@ -5,7 +5,7 @@ import xarray as xr
 
 from tutelage.analysis import Panel, Sheet, binomial_interval, line
 from tutelage.dynamics import Record
-from tutelage.papers.both_layers.evidence import QUICK, small_starts
+from tutelage.papers.both_layers.evidence import QUICK, starts
 from tutelage.papers.both_layers.laws import success_law
 from tutelage.papers.both_layers.recipe import run
 from tutelage.papers.both_layers.settings import BothLayersSettings
@@ -40,7 +40,7 @@ def compute(settings: BothLayersSettings, size: Size) -> xr.Dataset:
 
 def _run(dim: int, width: int, size: Size) -> Run:
     if size == "quick":
-        return small_starts(max(dim, width + 1), width, "xavier", TRIALS[size])  # of two widths the claims have them
+        return starts(max(dim, width + 1), width, "xavier", TRIALS[size])  # of two widths the claims have them
     chosen = BothLayersSettings(dim=dim, width=width, init="xavier", scale=1e-8, steps=1500)
     return run(chosen, seeds=TRIALS[size], record=Record([0, 1500], observables=("loss",)))
 
