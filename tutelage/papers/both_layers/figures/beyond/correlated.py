@@ -69,12 +69,14 @@ def sheet(tree: xr.DataTree) -> Sheet:
         "what two units align with",
         "time (step x updates)",
         "angle of $w_1$, $w_2$ to the line (degrees)",
-        tuple(
-            line(time, angles_to(rows[:, unit], direction), name if not unit else "", colour=colour, dash=dash)
-            for direction, name, colour in ((np.array([1.0, 0.0]), "of a", 0), (PULL, "of C a", 1))
-            for unit, dash in ((0, "solid"), (1, "dotted"))
+        (
+            line(time, angles_to(rows[:, 0], np.array([1.0, 0.0])), "of a", colour=0),
+            line(time, angles_to(rows[:, 1], np.array([1.0, 0.0])), colour=0, dash="dotted"),
+            line(time, angles_to(rows[:, 0], PULL), "of C a", colour=1),
+            line(time, angles_to(rows[:, 1], PULL), colour=1, dash="dotted"),
         ),
         marks=(Mark("loss down by a tenth", at=float(time[half])), Mark("between a and C a", level=apart)),
+        xlim=(0, 60),
         ylim=(0, 95),
     )
     widths, counts, trials = ends["width"].values, ends["success"].values.sum(1), ends.sizes["trial"]

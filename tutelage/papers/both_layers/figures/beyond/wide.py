@@ -62,7 +62,7 @@ def sheet(dataset: xr.Dataset) -> Sheet:
             ylim=(-0.05, 1.05),
         ),
     )
-    come = np.isfinite(dataset["reached"]).sum("seed").values
+    come = np.isfinite(dataset["reached"].values).sum(axis=1)
     share = dataset["paired"].mean("seed").values
     told = ", ".join(f"k = {k}: {n}, {part:.2f}" for k, n, part in zip(widths, come, share, strict=True))
     return Sheet(
