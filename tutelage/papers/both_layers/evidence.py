@@ -103,9 +103,9 @@ FULL = Sizes(
     empirical_dim=20, empirical_ratios=(3, 10, 50, 500), empirical_seeds=4,
     scan_dims=(10, 20, 40), scan_ratios=(2, 2.5, 3, 4, 6), scan_seeds=24,
     concentration=((5, 20), (5, 400), (10, 20), (10, 100), (10, 1600), (20, 50), (20, 400)), restarts=30,
-    planar_ratios=(20, 80, 320, 1280), planar_sets=40, truncated_sets=100,
-    gauss_dims=(3, 10, 100, 1000), larger_starts=200, many_seeds=10, rate_dims=(10, 20, 40, 80), rate_seeds=16,
-    multi_outputs=(2, 3), multi_dims=(10, 20), multi_seeds=16,
+    planar_ratios=(20, 80, 320, 1280), planar_sets=40, truncated_sets=60,
+    gauss_dims=(3, 10, 100, 1000), larger_starts=200, many_seeds=6, rate_dims=(10, 20, 40), rate_seeds=16,
+    multi_outputs=(2, 3), multi_dims=(10, 20), multi_seeds=8,
     escapes=((1.0, 1.0, 1.0, 0.025, 0.1), (0.5, 1.2, 0.8, 0.05, 0.1), (-2.0, 0.7, 1.1, 0.05, 0.1)),
     search_widths=(2, 3), search_starts=300,
 )  # fmt: skip

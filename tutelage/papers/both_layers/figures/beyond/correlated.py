@@ -18,7 +18,7 @@ PULL = COVARIANCE[:, 0]
 """C a for a = e_1, towards which weights grow; 41 degrees away from a."""
 STEP, SCALE, UPDATES = 0.05, 1e-8, 3000
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (2,), "full": (2, 3, 4, 6)}
-TRIALS: dict[Size, int] = {"quick": 60, "full": 1000}
+TRIALS: dict[Size, int] = {"quick": 60, "full": 600}
 
 
 def correlated(dim: int, width: int) -> Problem:

@@ -10,9 +10,9 @@ from tutelage.papers.both_layers.settings import BothLayersSettings
 from tutelage.study import Figure, Size
 
 OUTPUTS = 3
-WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (6, 8), "full": (6, 7, 8, 10, 12, 16)}
-SEEDS: dict[Size, int] = {"quick": 4, "full": 24}
-STEPS: dict[Size, int] = {"quick": 2000, "full": 20_000}
+WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (6, 8), "full": (6, 7, 8, 10, 12)}
+SEEDS: dict[Size, int] = {"quick": 4, "full": 12}
+STEPS: dict[Size, int] = {"quick": 2000, "full": 10_000}
 LEARNT = 1e-6
 OPPOSITE = -0.999
 
