@@ -56,7 +56,7 @@ def sheet(tree: xr.DataTree) -> Sheet:
         errors.append(f"{predicted:.0f} for {seen:.0f}")
         losses.append(line(time[1:], data["loss"].values[1:], f"perturbation {spread:g}", colour=index))
         marks.append(Mark(f"predicted, {spread:g}", at=predicted))
-        growing = slice(settled, settled + int(np.argmax(eps[settled:] > 0.9)))
+        growing = slice(settled, settled + int(np.argmax(data["loss"].values[settled:] < LEFT)))
         shifts.append(line(time[growing], 1 / eps[growing], f"perturbation {spread:g}", colour=index))
         along = float(data["weights_first"].values[settled, 1, 0])
         reach = np.geomspace(eps[settled], 20.0, 200)
@@ -94,4 +94,4 @@ def sheet(tree: xr.DataTree) -> Sheet:
     )
 
 
-FIGURE = Figure("escape", "The escape from the non-strict saddle, in log time", compute, sheet, ours=True)
+FIGURE = Figure("escape", "The escape from the non-strict saddle, and its law", compute, sheet, ours=True)

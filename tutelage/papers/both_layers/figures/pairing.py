@@ -82,9 +82,9 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         panels,
         columns=3,
         caption=f"Population gradient descent, both layers, Xavier start of scale 1e-8, d = 100, step 0.1, one seed. "
-        "Two coordinates of every unit; one colour per pair, stars at the end, dashed lines through the two partners. "
-        "Directions within a pair are opposite to rounding; norms agree up to an error of the order of "
-        f"the step. |sum over pairs of V_i w_i^T - A| = {about['residual']:.1e}.",
+        "Two coordinates of every unit; one colour per pair (seven in turn), stars at the end, dashed lines through "
+        "the two partners. Directions within a pair are opposite to rounding; norms agree up to an error of the order "
+        f"of the step. |sum over pairs of V_i w_i^T - A| = {about['residual']:.1e}.",
     )
 
 
