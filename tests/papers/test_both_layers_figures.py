@@ -53,7 +53,7 @@ def test_more_units_take_longer_and_need_not_pair(tmp_path):
 def test_momentum_shortens_the_plateau_by_its_law(tmp_path, monkeypatch):
     monkeypatch.setattr(momentum, "SPREAD", 0.4)
     monkeypatch.setattr(momentum, "BETAS", (0.0, 0.9))
-    monkeypatch.setattr(momentum, "NOISES", (0.0, 0.3))
+    monkeypatch.setattr(momentum, "NOISES", (0.3,))
     data = momentum.compute(SETTINGS, "quick", updates=2500)
     times = []
     for beta in momentum.BETAS:

@@ -142,7 +142,7 @@ def growth_by_the_lemma(evidence: Evidence) -> Finding:
     """Lemma 7 where its hypotheses are met: from sigma_0, by a step at which descent is the flow."""
     course, measured = evidence.grown_from_nothing, STEP_GROWTH
     magnitudes, imbalance = course.states.magnitudes[:, -1], np.abs(course.states.imbalance[:, -1])
-    text = f"Smallest v_i at T1 + T2, flow time {course.tau[-1]:.0f} after weights of 1e-3;"
+    text = f"Smallest v_i, at rest since flow time {course.tau[-1]:.0f} after weights of 1e-3, long before T2;"
     found = all_of(
         [
             at_least(magnitudes, C7, seeds=len(magnitudes), detail=text),

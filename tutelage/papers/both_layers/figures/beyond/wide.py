@@ -34,7 +34,7 @@ def compute(
         below = data["loss"].values < LEARNT
         reached = np.where(below.any(1), data["time"].values[np.argmax(below, axis=1)], np.inf)
         rows.append(data.assign(reached=("seed", reached), paired=("seed", paired.mean(1))))
-    return xr.concat(rows, "width").assign_coords(width=list(widths or WIDTHS[size]))
+    return xr.concat(rows, "width", join="outer").assign_coords(width=list(widths or WIDTHS[size]))
 
 
 def sheet(dataset: xr.Dataset) -> Sheet:
