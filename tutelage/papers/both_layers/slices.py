@@ -129,7 +129,7 @@ def escape_steps(eps: float, c: float, *, step: float, **saddle) -> float:
     ```python
     >>> from tutelage.papers.both_layers.slices import escape_steps
     >>> round(escape_steps(0.25, 1.0, step=0.01))
-    16162
+    15608
 
     ```
     """
