@@ -1,6 +1,7 @@
 """Process-wide defaults: double precision, and compiled code kept between runs."""
 
 import os
+import warnings
 
 import jax
 import platformdirs
@@ -16,6 +17,9 @@ def configure() -> None:
     if folder is None or getattr(jax.config, "jax_compilation_cache_dir", None) or not _usable(folder):
         return
     jax.config.update("jax_compilation_cache_dir", folder)
+    # JAX writes entries in place: one that another process is writing, or was killed at, is read as damaged. The
+    # program is compiled then, and nothing is lost.
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry", UserWarning)
     # However small: a run has dozens of programs of some hundredths of a second, which together are seconds.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

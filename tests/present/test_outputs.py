@@ -157,6 +157,17 @@ def test_the_smallest_program_is_kept(tmp_path):
     assert any(tmp_path.iterdir())
 
 
+def test_a_program_that_was_half_written_is_compiled_without_a_word(tmp_path):
+    code = "import jax, tutelage.problem; print(jax.jit(lambda x: x + 1.0)(1.0))"
+    command, where = [sys.executable, "-c", code], os.environ | {"TUTELAGE_CACHE": str(tmp_path)}
+    subprocess.run(command, env=where, check=True)
+    kept = [path for path in tmp_path.iterdir() if path.name.endswith("-cache")]
+    for path in kept:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    again = subprocess.run(command, env=where, check=True, capture_output=True, text=True)
+    assert kept and again.stdout == "2.0\n" and again.stderr == ""
+
+
 def test_two_outputs_need_two_names(cli, performed, tmp_path):
     same = tmp_path / "x.png"
     assert "both" in bad(cli("run", "tiny", "--out", same, "--figure", same)) and performed == []
