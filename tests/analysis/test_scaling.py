@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import binom, norm, t
 
 from tutelage._errors import BadInput
-from tutelage.analysis.scaling import bootstrap, compare, fit
+from tutelage.analysis.scaling import bootstrap, choose, compare, fit
 from tutelage.analysis.scaling.laws import LAWS, Law
 from tutelage.analysis.scaling.likelihood import Sample, derivatives, maximise
 
@@ -342,21 +342,35 @@ def test_a_law_of_ones_own():
 def test_sentences():
     y = powers(np.random.default_rng(18), 32, noise=0.05)
     found = fit(DIM, y, names=("recovery_time", "dim"))
-    low, high = found.intervals["b"].low, found.intervals["b"].high
+    (a, b), ends = found.estimates.values(), found.intervals
     assert found.sentence == (
-        f"recovery_time ~ dim^{found.estimates['b']:.3f} (95 % interval {low:.3f} to {high:.3f}, 32 seeds, "
-        "0 of 192 censored)"
+        f"recovery_time = {a:.5f} dim^{b:.3f} (95 % intervals a {ends['a'].low:.5f} to {ends['a'].high:.5f}, "
+        f"b {ends['b'].low:.3f} to {ends['b'].high:.3f}, 32 seeds, 0 of 192 censored)"
     )
     y[0, 0] = np.nan
     assert fit(DIM, y).sentence.endswith("0 of 191 censored, 1 missing)")
-    assert fit(DIM / 1e6, y, law="exponential").sentence.startswith("y ~ e^(0.0")
+    assert fit(DIM / 1e6, y, law="exponential").sentence.startswith("y = ")
     assert fit(DIM, y, law="logarithmic").sentence.count(" to ") == 2
+    assert fit(DIM, 1 / y, law="logarithmic").expression.count(" - ") == 1  # not "+ -"
+
+
+@pytest.mark.parametrize(("asked", "truth", "rejected"), [("power", "logarithmic", True), ("power", "sqrt", False)])
+def test_a_law_that_was_asked_for_is_beside_the_best_and_rejected_if_the_data_say_so(asked, truth, rejected):
+    rng = np.random.default_rng(20)
+    y = (2 + np.log(DIM) if truth == "logarithmic" else np.sqrt(DIM))[:, None] * np.exp(0.02 * rng.normal(size=(6, 16)))
+    found = choose(DIM, y, asked=asked, names=("time", "dim"), resamples=200)
+    assert (found.best.law.name, found.asked.law.name, found.rejected) == (truth, asked, rejected)
+    assert found.sentences[0] == found.best.sentence and found.sentences[1].startswith("Asked for: time = ")
+    assert f"{'' if rejected else 'not '}rejected (AIC higher by" in found.sentences[1]
+    assert found.record()["law"] == truth and found.record()["asked"]["rejected"] is rejected
+    own = choose(DIM, y, asked=truth, names=("time", "dim"), resamples=200)
+    assert own.asked is None and not own.rejected and own.best == found.best
 
 
 def test_values_without_noise_fit():
     found = fit(DIM, 2.0 * np.sqrt(DIM)[:, None] * np.ones(4))
     assert found.estimates["b"] == pytest.approx(0.5, abs=1e-12) and found.sigma < 1e-11
-    assert "^0.500 (95 % interval 0.500 to 0.500" in found.sentence
+    assert "x^0.500 (95 % intervals a 2.00 to 2.00, b 0.500 to 0.500" in found.sentence
 
 
 # ---- what cannot be fitted

@@ -62,8 +62,10 @@ def bad(result) -> str:
 def test_a_sweep_prints_its_cells_and_the_fit_and_draws_it():
     result = cli(*SWEEP, "--fit", "-q")
     assert result.exit_code == 0 and result.output == ""
-    result = cli(*SWEEP, "--fit")
-    power = re.search(r"stop_time ~ dim\^([\d.]+) \(95 % interval .* 1 of 20 censored", result.stdout)
+    result = cli(*SWEEP, "--fit", "--law", "power")
+    power = re.search(
+        r"Asked for: stop_time = [\d.]+ dim\^([\d.]+) \(95 % intervals .* 1 of 20 censored", result.stdout
+    )
     # The seeds differ by 3 % and dim by e^9.2: a censored seed moves the slope by 0.03 / 9.2 at most.
     assert power and abs(float(power[1]) - POWER) < 0.004
     row = next(line for line in result.stdout.splitlines() if line.startswith("1000000"))
@@ -73,9 +75,10 @@ def test_a_sweep_prints_its_cells_and_the_fit_and_draws_it():
 
 
 def test_json_has_the_fit_and_every_law():
-    record = json.loads(cli(*SWEEP, "--fit", "--json").stdout)
+    record = json.loads(cli(*SWEEP, "--law", "power", "--json").stdout)
     (fit,) = record["fits"]
-    assert fit["law"] == "power" and abs(fit["estimates"]["b"] - POWER) < 0.01
+    assert fit["law"] == "sqrt" and fit["asked"]["rejected"] is False
+    assert abs(fit["asked"]["estimates"]["b"] - POWER) < 0.01
     assert {"sqrt", "logarithmic"} <= {law["law"] for law in fit["laws"]}
     assert record["state"] == "finished" and record["failed"] == {}
 

@@ -6,7 +6,7 @@ import xarray as xr
 
 from tutelage._errors import BadInput
 from tutelage.analysis.claims import binomial_interval
-from tutelage.analysis.scaling import fit
+from tutelage.analysis.scaling import choose, fit
 from tutelage.present.figures import draw
 from tutelage.study.charts import diagram, trend
 from tutelage.study.contours import contour
@@ -129,11 +129,22 @@ def test_fits_are_lines_with_their_sentences_in_the_caption():
     arrays = [data[name].values for name in ("dim", "recovery_time", "recovery_time_limit")]
     fits = [fit(*arrays, law=law, resamples=50, names=("recovery_time", "dim")) for law in ("power", "logarithmic")]
     sheet = trend(data, "recovery_time", fits)
-    curve = series(sheet, "fit: recovery_time ~ dim^0.")
+    curve = series(sheet, "fit: recovery_time = ")
     np.testing.assert_allclose(curve.y, fits[0].predict(curve.x))
     assert (curve.x[0], curve.x[-1]) == pytest.approx((100, 1e5))
     assert all(f"{each.sentence}." in sheet.caption for each in fits)
     assert len({each.colour for each in sheet.panels[0].series if each.label.startswith(("fit", "median"))}) == 3
+
+
+def test_a_law_that_was_asked_for_and_rejected_is_dashed_and_says_so():
+    y = (2 + np.log(DIM))[:, None] * np.exp(0.01 * np.random.default_rng(3).normal(size=(len(DIM), 9)))
+    data = times(law=False)
+    data["recovery_time"] = data["recovery_time"].copy(data=y)
+    choice = choose(DIM, y, asked="power", resamples=50, names=("recovery_time", "dim"))
+    sheet = trend(data, "recovery_time", [choice])
+    assert series(sheet, "fit: ").dash == "solid" and series(sheet, "rejected (AIC higher by ").dash == "dashed"
+    np.testing.assert_allclose(series(sheet, "rejected").y[[0, -1]], choice.asked.predict(DIM[[0, -1]]))
+    assert choice.best.law.name == "logarithmic" and f"{choice.asked.sentence}, rejected (" in sheet.caption
 
 
 def test_a_second_setting_has_curves_with_their_own_fits_and_laws():
@@ -151,7 +162,7 @@ def test_a_second_setting_has_curves_with_their_own_fits_and_laws():
         assert sorted(s.dash for s in same) == ["dashed", "solid"]
         np.testing.assert_allclose(next(s for s in same if s.dash == "dashed").y, np.sqrt(DIM) * value)
     assert points[0].colour != points[1].colour
-    assert "students = 3: recovery_time ~ dim^" in sheet.caption
+    assert "students = 3: recovery_time = " in sheet.caption
     labels = [text.get_text() for text in draw(sheet).axes[0].get_legend().get_texts()]
     assert labels == ["students = 1", "students = 3", "fit", "law"]
 

@@ -135,10 +135,10 @@ def _headroom(axes: Axes, part: float = 0.1) -> None:
 
 def _words(panel: Panel, axes: Axes) -> None:
     """Title above; the note below the axis label, in small grey type."""
-    wide = _points_wide(axes)
+    wide, high = _room(axes)
     axes.set_title("\n".join(textwrap.wrap(panel.title, max(16, int(wide / 5.6)))), pad=6)
     axes.set_xlabel(panel.xlabel)
-    axes.set_ylabel(panel.ylabel)
+    axes.set_ylabel("\n".join(textwrap.wrap(panel.ylabel, max(24, int(high / 5.6)))))
     if panel.note:
         note = "\n".join(textwrap.wrap(panel.note, max(20, int(wide / 3.2))))
         axes.annotate(
@@ -261,7 +261,7 @@ def _write(field: Field, values: Any, axes: Axes, colours: NDArray[np.floating])
 
 def _whole_ticks(axes: Axes, field: Field) -> None:
     """Rows and columns of a table are numbered, or have their names: as many as there is room for."""
-    letters = int(_points_wide(axes) * 0.75 / 5)  # beside the colour bar, at the size of tick labels
+    letters = int(_room(axes)[0] * 0.75 / 5)  # beside the colour bar, at the size of tick labels
     for axis, values, names in ((axes.xaxis, field.x, field.columns), (axes.yaxis, field.y, field.rows)):
         texts = _texts(names)
         each = max(1, len(values) // 12)
@@ -272,9 +272,10 @@ def _whole_ticks(axes: Axes, field: Field) -> None:
             axis.set_major_formatter(ticker.FixedFormatter(texts[::each]))
 
 
-def _points_wide(axes: Axes) -> float:
-    """The width of the axes, before the layout is settled."""
-    return float(axes.get_position().width * axes.figure.get_figwidth() * 72)  # type: ignore[union-attr]
+def _room(axes: Axes) -> tuple[float, float]:
+    """Width and height of the axes, before the layout is settled."""
+    place, (wide, high) = axes.get_position(), axes.figure.get_size_inches()  # type: ignore[union-attr]
+    return float(place.width * wide * 72), float(place.height * high * 72)
 
 
 def _texts(names: tuple[Any, ...]) -> list[str]:

@@ -10,15 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from tutelage._plain import number
-from tutelage.analysis.scaling import Comparison, Fit
+from tutelage.analysis.scaling import Choice
 from tutelage.present import figures
 from tutelage.present.terminal import grid
 from tutelage.study.cells import VERDICTS
 from tutelage.study.sweep_data import LEVEL, limits, probabilities, spread_to_come
 from tutelage.study.sweep_result import Sweep
 
-Fits = Mapping[str, Mapping[Any, Fit]]
-Comparisons = Mapping[str, Mapping[Any, Comparison]]
+Choices = Mapping[str, Mapping[Any, Choice]]
 ROWS = 60
 """Longer tables are cut; the file has all."""
 WORDS = {value: verdict.value for verdict, value in VERDICTS.items()}
@@ -60,30 +59,28 @@ def _nothing(values: np.ndarray) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def sentences(fits: Fits, compared: Comparisons) -> Iterator[str]:
-    """Each fit and each comparison in words."""
-    for name, curves in fits.items():
-        for value, fit in curves.items():
-            prefix = f"{value}: " if value is not None else ""
-            for found in (fit, compared[name][value]):
-                yield f"{prefix}{found.sentence.removesuffix('.')}."
+def sentences(chosen: Choices) -> Iterator[str]:
+    """Laws and how they compare, in words."""
+    for curves in chosen.values():
+        for value, choice in curves.items():
+            yield from (f"{value}: {text}." if value is not None else f"{text}." for text in choice.sentences)
 
 
-def record(done: Sweep, fits: Fits, compared: Comparisons) -> dict[str, Any]:
+def record(done: Sweep, chosen: Choices) -> dict[str, Any]:
     """All of it, ready for JSON."""
     return done.entry.record() | {
         "result": done.entry.result,
         "failed": done.failed,
         "fits": [
-            {"measure": name, "curve": value, **fit.record(), "laws": compared[name][value].records()}
-            for name, curves in fits.items()
-            for value, fit in curves.items()
+            {"measure": name, "curve": value, **choice.record()}
+            for name, curves in chosen.items()
+            for value, choice in curves.items()
         ],
     }
 
 
 def draw(
-    done: Sweep, fits: Fits, figure: Path | None, title: str | None = None, width: float | None = None
+    done: Sweep, chosen: Choices, figure: Path | None, title: str | None = None, width: float | None = None
 ) -> list[Path]:
     """A picture of each measure: into `figure` (numbered, if there are several), or into the folder of the sweep."""
     paths = []
@@ -92,5 +89,5 @@ def draw(
         path = figure or done.entry.folder / f"{name.replace(':', '-')}.png"
         if figure and len(drawable) > 1:
             path = figure.with_stem(f"{figure.stem}-{name.replace(':', '-')}")
-        paths.append(figures.save(done.chart(name, fits.get(name, {}), title=title), path, width))
+        paths.append(figures.save(done.chart(name, chosen.get(name, {}), title=title), path, width))
     return paths

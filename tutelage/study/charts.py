@@ -11,7 +11,7 @@ from tutelage._errors import BadInput
 from tutelage._plain import number, some
 from tutelage._types import Numbers
 from tutelage.analysis.panels import BAND, GREY, Field, Panel, Scale, Series, Sheet, line
-from tutelage.analysis.scaling import Fit
+from tutelage.analysis.scaling import Choice, Fit
 from tutelage.study.contours import contour
 from tutelage.study.sweep_data import (
     LEVEL,
@@ -34,14 +34,15 @@ MARKERS = "osDvP*X"
 def trend(
     dataset: xr.Dataset,
     measure: str,
-    fits: Sequence[Fit] | Mapping[Hashable, Fit] = (),
+    fits: Sequence[Fit | Choice] | Mapping[Hashable, Fit | Choice] = (),
     over: str | None = None,
 ) -> Sheet:
     """A measure of a sweep over one setting: medians with bars, or probabilities with exact intervals.
 
     `over` is the setting on the x axis, the first with numbers if it is not given; each value of a second one has a
     curve of its own. Values that had not come when a run ended are arrows at that time. `fits` are drawn as lines; if
-    there is a second setting, they are given by its values. The law of the measure is dashed.
+    there is a second setting, they are given by its values. The law of the measure is dashed, and so is the law of a
+    `Choice` that was asked for and is not the best.
 
     ```python
     >>> import numpy as np, xarray as xr
@@ -72,9 +73,9 @@ def trend(
     )
     title = f"{_capital(long_name(found))} against {long_name(dataset[axis])}"
     sentences = [
-        f"{curve.label}: {each.sentence}." if curve.label else f"{each.sentence}."
+        f"{f'{curve.label}: ' if curve.label else ''}{each.sentence}{f', {said}' if said else ''}."
         for curve, fits in zip(curves, by_curve, strict=True)
-        for each in fits
+        for each, said in fits
     ]
     return Sheet(title, (panel,), columns=1, caption=" ".join([_explained(curves, chance), *sentences]))
 
@@ -106,23 +107,31 @@ def diagram(dataset: xr.Dataset, measure: str) -> Sheet:
 # ---- a trend
 
 
-def _by_curve(fits: Any, curves: list[Curve], measure: str, other: str | None) -> list[list[Fit]]:
+Drawn = list[tuple[Fit, str]]
+"""Fits, and what is said against each."""
+
+
+def _drawn(fits: Sequence[Fit | Choice]) -> Drawn:
+    return [each for fit in fits for each in (fit.drawn if isinstance(fit, Choice) else [(fit, "")])]
+
+
+def _by_curve(fits: Any, curves: list[Curve], measure: str, other: str | None) -> list[Drawn]:
     """The fits of each curve."""
     if isinstance(fits, Mapping):
         values = [curve.value for curve in curves]
         if strange := [value for value in fits if value not in values]:
             known = listed([str(value) for value in values])
             raise BadInput(f"There is a fit for {other} = {strange[0]}, but its values are {known}; leave it out.")
-        return [[fits[value]] if value in fits else [] for value in values]
+        return [_drawn([fits[value]]) if value in fits else [] for value in values]
     if len(curves) > 1 and fits:
         raise BadInput(
             f"{measure!r} has a curve for each value of {other}, but the fits do not say which is whose; give them as "
             "a dictionary from its values."
         )
-    return [list(fits), *([] for _ in curves[1:])]
+    return [_drawn(fits), *([] for _ in curves[1:])]
 
 
-def _alone(curve: Curve, fits: list[Fit], chance: bool) -> list[Series]:
+def _alone(curve: Curve, fits: Drawn, chance: bool) -> list[Series]:
     """One curve: every seed, what is still to come, the law, each fit in a colour of its own, and the points."""
     series = [] if chance else [_seeds(curve)]
     series += _censored([curve], 0)
@@ -130,18 +139,18 @@ def _alone(curve: Curve, fits: list[Fit], chance: bool) -> list[Series]:
         # A law between scattered points depends on other settings as well: it has no line.
         style: Any = {"kind": "points", "marker": "x"} if curve.scattered else {"dash": "dashed"}
         series.append(line(curve.x, curve.law, "law", colour=GREY, **style))
-    series += [_fitted(fit, curve, f"fit: {fit.expression}", 1 + place) for place, fit in enumerate(fits)]
+    series += [_fitted(fit, curve, said, 1 + place, alone=True) for place, (fit, said) in enumerate(fits)]
     seeds = some(curve.values.shape[1], "seed")
     return [*series, _points(curve, f"{'probability' if chance else f'median, {BAND}'}, {seeds}", 0, chance)]
 
 
-def _together(curves: list[Curve], by_curve: list[list[Fit]], chance: bool) -> list[Series]:
+def _together(curves: list[Curve], by_curve: list[Drawn], chance: bool) -> list[Series]:
     """Several curves, each with its law and fit in its colour; the legend says once in grey what a line is."""
     series = _censored(curves, GREY)
     for index, (curve, fits) in enumerate(zip(curves, by_curve, strict=True)):
         if curve.law is not None:
             series.append(line(curve.x, curve.law, dash="dashed", colour=index % COLOURS))
-        series += [_fitted(fit, curve, "", index) for fit in fits]
+        series += [_fitted(fit, curve, said, index) for fit, said in fits if not said]
     series += [_points(curve, curve.label, index, chance) for index, curve in enumerate(curves)]
     if any(by_curve):
         series.append(line([], [], "fit", colour=GREY))
@@ -165,11 +174,12 @@ def _censored(curves: list[Curve], colour: int) -> list[Series]:
     return [line(x, y, "still to come when the run ended", kind="points", colour=colour, marker="^")]
 
 
-def _fitted(fit: Fit, curve: Curve, label: str, colour: int) -> Series:
-    """A fitted law, over the range of x."""
+def _fitted(fit: Fit, curve: Curve, said: str, colour: int, alone: bool = False) -> Series:
+    """A fitted law, over the range of x; dashed if something is said against it. Alone, the legend tells it."""
+    label = f"{said or 'fit'}: {fit.expression}" if alone else ""
     ends = curve.x[0], curve.x[-1]
     fine = np.geomspace(*ends, 200) if _scale(curve.x) == "log" else np.linspace(*ends, 200)
-    return line(fine, fit.predict(fine), label, colour=colour % COLOURS)
+    return line(fine, fit.predict(fine), label, dash="dashed" if said else "solid", colour=colour % COLOURS)
 
 
 def _points(curve: Curve, label: str, index: int, chance: bool) -> Series:

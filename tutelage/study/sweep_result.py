@@ -10,7 +10,7 @@ import xarray as xr
 from tutelage._errors import BadInput
 from tutelage._files import is_file
 from tutelage.analysis.panels import Sheet
-from tutelage.analysis.scaling import Comparison, Fit, compare, fit
+from tutelage.analysis.scaling import Choice, Comparison, Fit, choose, compare, fit
 from tutelage.analysis.scaling.laws import LAWS, Law
 from tutelage.store.store import Entry, way_out
 from tutelage.study import charts
@@ -111,12 +111,32 @@ class Sweep(Recorded):
             for axis, curve in self._curves(chosen, over)
         }
 
+    def choices(
+        self,
+        measure: str | None = None,
+        *,
+        law: str | Law | None = None,
+        over: str | None = None,
+        **options: Unpack[Comparing],
+    ) -> dict[Hashable, Choice]:
+        """The law that describes a measure best, beside the `law` that is asked about, for each value of a second
+        setting (None if there is none)."""
+        chosen = measure or self.measures[0]
+        return {
+            curve.value: choose(curve.x, curve.values, curve.limit, law, names=(chosen, axis), **options)
+            for axis, curve in self._curves(chosen, over)
+        }
+
     def _curves(self, measure: str, over: str | None) -> Iterator[tuple[str, Curve]]:
         axis, other = trend_axes(self.dataset, measure, over)
         yield from ((axis, curve) for curve in curves_of(self.dataset, measure, axis, other))
 
     def chart(
-        self, measure: str | None = None, fits: Mapping[Hashable, Fit] | None = None, *, title: str | None = None
+        self,
+        measure: str | None = None,
+        fits: Mapping[Hashable, Fit | Choice] | None = None,
+        *,
+        title: str | None = None,
     ) -> Sheet:
         """A picture of a measure: a phase diagram of a chance, or of a measure without fits, over two settings of a
         grid; otherwise a trend over the first setting with numbers. `present.figures.save` draws it."""

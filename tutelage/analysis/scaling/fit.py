@@ -56,10 +56,10 @@ class Fit:
 
     @property
     def expression(self) -> str:
-        """The fitted law in short, such as `recovery_time ~ dim^0.497`."""
+        """The fitted law in short, such as `recovery_time = 0.094 dim^0.497`."""
         texts = {name: _digits(value, self.intervals[name])[0] for name, value in self.estimates.items()}
         if self.law.form:
-            return self.law.form.format(y=self.y, x=self.x, **texts)
+            return self.law.form.format(y=self.y, x=self.x, **texts).replace("+ -", "- ")
         values = ", ".join(f"{name} = {text}" for name, text in texts.items())
         return f"{self.y} = {self.law.formula} of x = {self.x} with {values}"
 

@@ -148,8 +148,8 @@ POWER = Law(
     lambda x, a, b: np.log(a) + b * np.log(x),
     positive=("a",),
     slopes=lambda x, a, b: (np.ones_like(x), np.log(x)),
-    form="{y} ~ {x}^{b}",
-    shown=("b",),
+    form="{y} = {a} {x}^{b}",
+    shown=("a", "b"),
     needs_positive=True,
 )
 EXPONENTIAL = Law(
@@ -161,8 +161,8 @@ EXPONENTIAL = Law(
     lambda x, a, b: np.log(a) + b * x,
     positive=("a",),
     slopes=lambda x, a, b: (np.ones_like(x), x),
-    form="{y} ~ e^({b} {x})",
-    shown=("b",),
+    form="{y} = {a} e^({b} {x})",
+    shown=("a", "b"),
 )
 LOGARITHMIC = Law(
     "logarithmic",

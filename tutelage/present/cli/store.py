@@ -322,7 +322,7 @@ def _show_sweep(entry: "Entry", drawn: "Drawn", as_json: bool) -> None:
 
     done = Sweep.read(entry)
     if as_json:
-        print_json(sweep_tables.record(done, {}, {}))
+        print_json(sweep_tables.record(done, {}))
     else:
         terminal.entries(console(), _about(entry) | entry.summary, "Sweep")
         sweep_tables.tables(console(), done)

@@ -53,10 +53,12 @@ def sweep(
     preset: Preset = None,
     seeds: Seeds = 8,
     dynamics: Dynamics = None,
-    fit: Annotated[bool, typer.Option("--fit", help="Fit a law to each measure, and compare laws.")] = False,
+    fit: Annotated[bool, typer.Option("--fit", help="Fit laws to each measure.")] = False,
     law: Annotated[
-        str, typer.Option(metavar="LAW", help="What to fit: power, exponential, logarithmic, sqrt, linear, constant.")
-    ] = "power",
+        str | None,
+        typer.Option(metavar="LAW", help="Fit this law too, and say whether it is rejected: power, exponential, "
+                     "logarithmic, sqrt, linear, constant."),
+    ] = None,
     design: Annotated[
         Literal["grid", "random", "sobol"], typer.Option(help="Every combination, or points in the ranges.")
     ] = "grid",
@@ -79,7 +81,7 @@ def sweep(
     from tutelage.analysis.scaling.laws import LAWS
     from tutelage.study.study import Experiment
 
-    if law not in LAWS:
+    if law is not None and law not in LAWS:
         raise unknown("law", law, LAWS)
     chosen, settings, _ = configured(study, sets, preset)
     writable(None, figure)
@@ -91,7 +93,7 @@ def sweep(
         "dynamics": dynamics,
     }
     done = _swept(Experiment(chosen, settings), options | {"seeds": seeds}, folder, scheduler, processes, quiet)
-    report(done, law if fit else None, figure, as_json=as_json, quiet=quiet)
+    report(done, figure, fit=fit or law is not None, law=law, as_json=as_json, quiet=quiet)
 
 
 def diagram(
@@ -127,29 +129,29 @@ def diagram(
     options: dict[str, Any] = {"over": which.over[size], "measure": which.measure, "dynamics": which.dynamics}
     options["seeds"] = seeds or which.seeds[size]
     done = _swept(chosen(**which.settings), options, folder, scheduler, processes, quiet)
-    report(done, None, figure, as_json=as_json, quiet=quiet, title=which.title)
+    report(done, figure, as_json=as_json, quiet=quiet, title=which.title)
 
 
 def report(
     done: "Sweep",
-    law: str | None,
     figure: Path | None,
     *,
+    fit: bool = False,
+    law: str | None = None,
     as_json: bool = False,
     quiet: bool = False,
     title: str | None = None,
 ) -> None:
-    """Print a sweep, its fits if a law is given, and draw it: into `figure`, or into its folder."""
+    """Print a sweep with the laws that describe it if asked to, and draw it: into `figure`, or into its folder."""
     from tutelage.present import sweep_tables
 
-    fits = {name: done.fits(name, law=law) for name in done.fitted()} if law else {}
-    compared = {name: done.comparisons(name) for name in fits}
-    paths = sweep_tables.draw(done, fits, figure, title)
+    chosen = {name: done.choices(name, law=law) for name in done.fitted()} if fit else {}
+    paths = sweep_tables.draw(done, chosen, figure, title)
     if as_json:
-        print_json(sweep_tables.record(done, fits, compared) | {"figures": paths})
+        print_json(sweep_tables.record(done, chosen) | {"figures": paths})
     elif not quiet:
         sweep_tables.tables(console(), done)
-        for sentence in sweep_tables.sentences(fits, compared):
+        for sentence in sweep_tables.sentences(chosen):
             typer.echo(sentence)
         tell(*paths)
     for where, why in done.failed.items():
