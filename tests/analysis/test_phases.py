@@ -180,3 +180,36 @@ def test_default_detectors_on_a_seed_that_ended_early(batch):
     }  # fmt: skip
     tail = next(p for p in found if p.seed == 4 and p.fit)
     assert abs(tail.fit.slope + 1 / 20) < 1e-3
+
+
+# ---- a loss that stands still at the end
+
+TIME = np.linspace(0.1, 60, 600)
+FALLS = np.exp(-TIME)
+
+
+@pytest.mark.parametrize(
+    ("loss", "start"),
+    [
+        (FALLS + 6e-14, 35.0),  # where e^-t is 1 % of the rest
+        (FALLS, None),
+        (1 / TIME, None),
+        (TIME**-0.05, 60 / np.exp(0.01 / 0.05)),
+        (FALLS + 1e-28, None),  # rounding, not a stall
+        (np.where(TIME < 58, FALLS, np.exp(-58.0)), None),  # less than a tenth of the time
+        (np.where(TIME < 50, FALLS, np.nan), None),
+    ],
+)
+def test_a_stall_is_where_the_loss_stands_still_at_the_end(loss, start):
+    found = phases.stall(TIME, loss)
+    assert found is None if start is None else abs(found.start - start) < 0.5 and found.end == TIME[-1]
+
+
+def test_refinement_ends_where_the_loss_stands_still():
+    data = xr.Dataset({"loss": (("seed", "time"), (FALLS + 6e-14)[None])}, {"time": TIME, "seed": [0]})
+    mark = phases.Milestone("growth", lambda one: one["time"].values >= 10)
+    found = phases.detect(data, [phases.milestones([mark], last="refinement")])
+    assert [(p.name, round(p.start), round(p.end)) for p in found] == [
+        ("growth", 0, 10), ("refinement", 10, 35), ("stall", 35, 60),
+    ]  # fmt: skip
+    assert [p.name for p in phases.detect(data)] == ["linear convergence", "stall"]

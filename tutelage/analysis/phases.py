@@ -114,6 +114,30 @@ def exponential_tail(time: ArrayLike, loss: ArrayLike) -> Phase | None:
     return None
 
 
+def stall(time: ArrayLike, loss: ArrayLike) -> Phase | None:
+    """The end of a run on which the loss stands still: the last tenth of the time or more, within 1 % of its last value.
+
+    So `|d ln loss / d ln time|` is below 0.1 there. A loss below 1e-26 of its largest is rounding, and no stall.
+
+    ```python
+    >>> import numpy as np
+    >>> from tutelage.analysis.phases import stall
+    >>> time = np.linspace(0, 60, 601)
+    >>> found = stall(time, np.exp(-time) + 6e-14)
+    >>> round(found.start), found.description
+    (35, 'the loss stands still near 6e-14')
+
+    ```
+    """
+    time, loss = _clean(time, loss, -np.inf)
+    if len(time) < _FEWEST or loss[-1] <= 1e-26 * loss.max():
+        return None
+    begin = int(np.flatnonzero(np.append(True, abs(loss / loss[-1] - 1) > 0.01))[-1])
+    if begin >= len(time) or time[-1] - time[begin] < 0.1 * (time[-1] - time[0]):
+        return None
+    return Phase("stall", float(time[begin]), float(time[-1]), f"the loss stands still near {loss[-1]:.3g}")
+
+
 @dataclass(frozen=True)
 class Milestone:
     """The phase `name` ends when `condition` (a one-seed Dataset -> booleans over time) comes true.
@@ -134,7 +158,7 @@ def milestones(
     """A detector of consecutive phases, each from the end of the one before until its condition comes true.
 
     Two may end at the same record. The list stops at the first condition that never comes true; if all do and
-    `last` is given, a phase of that name runs to the last record.
+    `last` is given, a phase of that name runs to the last record, or to where the loss stands still (`stall`).
     """
 
     def detector(one: xr.Dataset) -> list[Phase]:
@@ -148,18 +172,28 @@ def milestones(
             predicted = mark.predicted(one) if callable(mark.predicted) else mark.predicted
             found.append(Phase(mark.name, start, at.time, mark.description, predicted, at.uncertainty))
             start = at.time
-        return [*found, Phase(last, start, float(time[valid][-1]), description)] if last else found
+        if not last:
+            return found
+        rest, end = stall(time, one["loss"].values), float(time[valid][-1])
+        if rest is None or rest.start <= start:
+            return [*found, Phase(last, start, end, description)]
+        return [*found, Phase(last, start, rest.start, description, uncertainty=_spacing(time, rest.start)), rest]
 
     return detector
 
 
 def loss_phases(one: xr.Dataset) -> list[Phase]:
-    """The phases any trajectory may have: the plateaus of its loss, and its linear convergence if it ends in one."""
+    """The phases any trajectory may have: plateaus of its loss, its linear convergence if it has one, and its stall."""
     time, loss = one["time"].values, one["loss"].values
-    tail = exponential_tail(time, loss)
-    # A tail that is a plateau too (no fall by at least a factor e) is told once, as a plateau.
+    flat, rest = plateaus(time, loss), stall(time, loss)
+    # An end that is a plateau as well is told once, as a plateau.
+    if rest and any(each.end > rest.start for each in flat):
+        rest = None
+    # Before a stall the loss bends towards its level.
+    moving = slice(None) if rest is None else (time <= rest.start) & (loss > 100 * loss[np.isfinite(loss)][-1])
+    tail = exponential_tail(time[moving], loss[moving])
     falls = tail and tail.fit and -tail.fit.slope * (tail.end - tail.start) > 1
-    return plateaus(time, loss) + ([tail] if tail and falls else [])
+    return flat + ([tail] if tail and falls else []) + ([rest] if rest else [])
 
 
 def detect(
