@@ -115,7 +115,7 @@ def exponential_tail(time: ArrayLike, loss: ArrayLike) -> Phase | None:
 
 
 def stall(time: ArrayLike, loss: ArrayLike) -> Phase | None:
-    """The end of a run on which the loss stands still: the last tenth of the time or more, within 1 % of its last value.
+    """The end of a run where its loss stands still: the last tenth of the time or more, within 1 % of the last value.
 
     So `|d ln loss / d ln time|` is below 0.1 there. A loss below 1e-26 of its largest is rounding, and no stall.
 
