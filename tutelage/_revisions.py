@@ -25,7 +25,7 @@ REVISIONS = {
     "TwoLayer": 1,
     "Mixture": 1,
     "Experts": 1,
-    "both_layers": 1,
+    "both_layers": 2,
     "soft_moe": 1,
     "cluster_moe": 1,
     "relu_teachers": 1,

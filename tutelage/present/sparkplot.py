@@ -1,5 +1,7 @@
 """A small plot in a terminal, in braille dots."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,8 +11,18 @@ from tutelage._plain import number
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def sparkplot(x: ArrayLike, y: ArrayLike, *, title: str = "", width: int = 60, height: int = 8) -> str:
+def sparkplot(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    title: str = "",
+    width: int = 60,
+    height: int = 8,
+    marks: Mapping[str, float] | None = None,
+) -> str:
     """A curve as text; axes are logarithmic where the data are positive and span more than two decades.
+
+    `marks` are letters that stand under the curve, at their x.
 
     ```python
     >>> from tutelage.present.sparkplot import sparkplot
@@ -30,7 +42,24 @@ def sparkplot(x: ArrayLike, y: ArrayLike, *, title: str = "", width: int = 60, h
         return f"{title}: too few values to plot".removeprefix(": ")
     across, down = across[keep], down[keep]
     grid = _grid(np.log10(across) if log_x else across, np.log10(down) if log_y else down, width, height)
-    return "\n".join(_frame(grid, across, down, title + _axes(log_x, log_y) if title else ""))
+    lines = _frame(grid, across, down, title + _axes(log_x, log_y) if title else "")
+    row = _marked(marks or {}, across, log_x, width)
+    return "\n".join([*lines[:-1], *([" " * lines[-2].index("┤") + row] if row else []), lines[-1]])
+
+
+def _marked(marks: Mapping[str, float], x: NDArray[np.floating], log: bool, width: int) -> str:
+    """A row of letters under their places; of two at one place the first stands, and the other beside it."""
+    cells = [" "] * width
+    low, high = np.log10([x.min(), x.max()]) if log else (x.min(), x.max())
+    for letter, at in marks.items():
+        if not x.min() <= at <= x.max():
+            continue
+        place = int((width - 1) * ((np.log10(at) if log else at) - low) / max(high - low, 1e-300))
+        while place < width and cells[place] != " ":
+            place += 1
+        if place < width:
+            cells[place] = letter
+    return "".join(["  ", *cells]).rstrip()
 
 
 def _logarithmic(positive: NDArray[np.floating]) -> bool:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tutelage._errors import BadInput
-from tutelage.present.cli import streams
+from tutelage.present.cli import completion, streams
 from tutelage.present.cli.bench import bench
 from tutelage.present.cli.options import (
     Dynamics,
@@ -45,11 +45,28 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errn
 """What is wrong with a disk or its permissions, and not with the program."""
 
 
+GROUPS = {
+    "Studies": ["papers", "run", "check", "reproduce", "new"],
+    "Many runs": ["sweep", "diagram"],
+    "Proofs": ["prove", "verify"],
+    "What was computed": ["runs", "show", "export", "rm"],
+}
+
+
 class _Group(TyperGroup):
     """What cannot be is one sentence on stderr: bad input, or a disk, with exit code 2; memory, with 1.
 
     Other errors stay loud.
     """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands by what they are for."""
+        grouped = [name for names in GROUPS.values() for name in names]
+        groups = {**GROUPS, "More": [name for name in self.commands if name not in grouped]}
+        for title, names in groups.items():
+            with formatter.section(title):
+                # All in one column, whatever their length.
+                formatter.write_dl([(name.ljust(9), self.commands[name].get_short_help_str(100)) for name in names])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -78,7 +95,6 @@ def _told(sentence: str, code: int) -> typer.Exit:
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -99,11 +115,14 @@ Certify = Annotated[bool, typer.Option("--certify", help="Check reported numbers
 @app.command()
 def papers(
     name: Annotated[
-        str | None, typer.Argument(metavar="STUDY", help="Show this one in detail: a name, or a file my_study.py.")
+        str | None,
+        typer.Argument(
+            metavar="STUDY", help="Show this one: a name, or a file my_study.py.", autocompletion=completion.studies
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the papers and all installed studies, or show one: its settings, figures and claims.
+    """List papers and studies, or show one: settings, figures, claims.
 
     \b
     Example:
@@ -147,17 +166,19 @@ def run(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a study and print a summary; a run that the store has is read, not computed.
+    """Run a study, and say what happened.
 
-    If nothing is set it is the short form, which takes seconds; `tutelage papers STUDY` lists other presets, a
-    paper's own sizes among them, and how long they take. With --set and no --preset, everything else is the default.
-    Ctrl-C stops it and keeps what was done; the same command goes on from there.
+    A run that the store has is read, not computed. If nothing is set it is the short form, which takes seconds;
+    `tutelage papers STUDY` lists other presets, a paper's own sizes among them, and how long they take. With --set and
+    no --preset, everything else is the default. Ctrl-C stops it and keeps what was done; the same command goes on from
+    there.
 
     \b
     Example:
       tutelage run both_layers --set dim=1e9 --set step=0.05 --seeds 32 --out run.nc --figure run.png
     """
     from tutelage.present import terminal
+    from tutelage.present.answer import answer
     from tutelage.present.progress import Progress
     from tutelage.store.store import Store
     from tutelage.trajectory.findings import Table
@@ -181,7 +202,7 @@ def run(
     if as_json:
         print_json(done.summary() | ({"claims": table.records()} if claims else {}))
     elif not quiet:
-        terminal.entries(console(), done.summary(), chosen.title)
+        answer(console(), done, chosen.title)
         if certificate is not None:
             typer.echo(certificate.sentence)
         if claims:
@@ -198,7 +219,10 @@ def check(
     preset: Preset = None,
     seeds: Seeds = 10,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="ID", help="Check this claim; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="ID", help="Check this claim; may be repeated.", autocompletion=completion.claims
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
     latex: Annotated[
@@ -208,7 +232,7 @@ def check(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check the claims of a study: measured value beside bound.
+    """Check the claims of a study, measured value beside bound.
 
     \b
     Example:
@@ -251,7 +275,12 @@ def check(
 @app.command()
 def reproduce(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="STUDY[/FIGURE]", help="Studies or single figures; default: all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="STUDY[/FIGURE]",
+            help="Studies or single figures; default: all.",
+            autocompletion=completion.targets,
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full/--quick", help="The papers' own sizes, or quick ones.")] = False,
     out: Annotated[Path, typer.Option(parser=named, metavar="DIR", help="Folder for the report and its files.")] = Path(
@@ -298,6 +327,21 @@ for _command in (sweep, diagram, prove, verify, runs, show, export, rm, bench):
     app.command()(_command)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """What stands before the command."""
+
+
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study, as of a Python module: my_paper.")],
@@ -305,7 +349,9 @@ def new(
         Path | None, typer.Option("--out", parser=named, metavar="DIR", help="Where to; default: a folder of its name.")
     ] = None,
 ) -> None:
-    """Write a study of your own that runs as it is: settings, problem, claims, a figure, a test, a page.
+    """Write a study of your own that runs as it is.
+
+    It has settings, a problem, claims, a figure, a test and a page.
 
     \b
     Example:
@@ -320,7 +366,7 @@ def new(
 
 @app.command()
 def version(as_json: Json = False) -> None:
-    """Print the version; with --json also those of what it stands on.
+    """Print the version; with --json those of what it uses, too.
 
     \b
     Example:

@@ -35,13 +35,13 @@ def bench(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure speed beside plain JAX, diffrax, SciPy, PyTorch and NumPy, as one writes them by hand.
+    """Measure speed beside JAX, diffrax, SciPy, PyTorch and NumPy.
 
-    Entries of a contest are first compared, and timed only if they computed the same thing; then in turn, several
-    times, with first calls in processes of their own. PyTorch and torchdiffeq are optional
-    (pip install 'tutelage[bench]'). All cases take about twenty minutes; do nothing else on the machine meanwhile.
-    What was measured is kept contest by contest. The exit code is 1 if results differ or a case did not come to its
-    end.
+    They are written as one writes them by hand. Entries of a contest are first compared, and timed only if they
+    computed the same thing; then in turn, several times, with first calls in processes of their own. PyTorch and
+    torchdiffeq are optional (pip install 'tutelage[bench]'). All cases take about twenty minutes; do nothing else on
+    the machine meanwhile. What was measured is kept contest by contest. The exit code is 1 if results differ or a case
+    did not come to its end.
 
     \b
     Example:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from tutelage._errors import BadInput
+from tutelage.present.cli import completion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,13 +28,23 @@ def named(text: str | Path) -> Path:
 StudyName = Annotated[
     str,
     typer.Argument(
-        metavar="STUDY", help="A paper or study by name, which `tutelage papers` lists, or a file: my_study.py."
+        metavar="STUDY",
+        help="A paper or study by name, which `tutelage papers` lists, or a file: my_study.py.",
+        autocompletion=completion.studies,
     ),
 ]
 Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Change a setting; may be repeated.", autocompletion=completion.settings
+    ),
 ]
-Preset = Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Start from a named set of settings.")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", metavar="NAME", help="Start from a named set of settings.", autocompletion=completion.presets
+    ),
+]
 Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds.")]
 Dynamics = Annotated[
     str | None,
@@ -42,6 +53,7 @@ Dynamics = Annotated[
         metavar="NAME",
         help="How to move: descent, flow, sgd or another that the study knows; with changes: flow:until=1e3,rtol=1e-9. "
         "Default: the study's first.",
+        autocompletion=completion.dynamics,
     ),
 ]
 FigureFile = Annotated[

@@ -20,9 +20,10 @@ def prove(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Prove statements about a study in ball arithmetic, and write each proof as a file.
+    """Prove statements about a study, each in a file of its own.
 
-    What is proved is true of the exact numbers, roundings included. `tutelage verify` checks the files.
+    It is done in ball arithmetic: what is proved is true of the exact numbers, roundings included. `tutelage verify`
+    checks the files.
 
     \b
     Example:
@@ -69,7 +70,7 @@ def verify(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check proofs by a separate checker, with formulas of its own; one that was changed is refused.
+    """Check proofs by a separate checker, which refuses changed ones.
 
     \b
     Example:

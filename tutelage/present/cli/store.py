@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from tutelage._errors import BadInput
+from tutelage.present.cli import completion
 from tutelage.present.cli.options import FigureFile, Json, StoreFolder, console, named, print_json, tell, writable
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from tutelage.trajectory.result import Run
 
 RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="An id or the beginning of one, `last`, or a file FILE.nc of a run.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="An id or the beginning of one, `last`, or a file FILE.nc of a run.",
+        autocompletion=completion.runs,
+    ),
 ]
 
 
@@ -119,7 +125,9 @@ def export(
     ] = None,
     folder: StoreFolder = None,
 ) -> None:
-    """Write a run or a sweep as one table: a row for each seed and time, a column for each number.
+    """Write a run or a sweep as one table.
+
+    It has a row for each seed and time, and a column for each number.
 
     \b
     Example:

@@ -8,6 +8,7 @@ import typer
 
 from tutelage._errors import BadInput, unknown
 from tutelage._plain import some
+from tutelage.present.cli import completion
 from tutelage.present.cli.options import (
     Dynamics,
     FigureFile,
@@ -42,12 +43,13 @@ def sweep(
     over: Annotated[
         list[str],
         typer.Option("--over", metavar="NAME=VALUES", help="A setting to sweep: a,b,c or low..high:count; may be "
-                     "repeated."),
+                     "repeated.", autocompletion=completion.settings),
     ],
     measure: Annotated[
         list[str],
         typer.Option("--measure", metavar="NAMES", help="What to keep of each seed: names with commas between, such as "
-                     "final_loss, claim:ID or own.py:function; `tutelage papers STUDY` lists a study's own."),
+                     "final_loss, claim:ID or own.py:function; `tutelage papers STUDY` lists a study's own.",
+                     autocompletion=completion.measures),
     ],
     sets: Sets = None,
     preset: Preset = None,
@@ -70,7 +72,7 @@ def sweep(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Run a study over many settings, keep a few numbers of each run, and fit laws to them.
+    """Run a study over many settings, and fit laws to what it measures.
 
     Only what the store does not have is computed. Ctrl-C stops it; the same command goes on from there.
 
@@ -110,7 +112,7 @@ def diagram(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute a phase diagram of a study: one measure over two settings, beside its law.
+    """Compute a phase diagram, a measure over two settings.
 
     \b
     Example:
