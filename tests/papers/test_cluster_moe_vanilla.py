@@ -170,6 +170,7 @@ PLANTS = {
     "CM-B7": (vanilla.Race, "learnable", property(one_is_stuck)),
     "CM-11:relu": (checks, "race", tampered(never_escapes)),
     "CM-11:clean": (checks, "race", tampered(never_escapes)),
+    "CM-11:far": (checks, "race", tampered(never_escapes)),
     "CM-11:ready": (checks, "race", tampered(all_escape)),
     "CM-11:width": (checks, "escapes", none_in_a_million),
     "CM-11:polynomial": (checks, "moment", uneven),
@@ -211,7 +212,7 @@ def test_planted_errors_flip_verdicts(monkeypatch, anew, id):
     assert CLAIMS[id].check(QUICK).verdict is flipped
 
 
-@pytest.mark.parametrize("id", ["CM-11:relu", "CM-11:clean", "CM-11:ready"])
+@pytest.mark.parametrize("id", ["CM-11:relu", "CM-11:clean", "CM-11:far", "CM-11:ready"])
 def test_an_assumption_that_is_not_met_makes_a_theorem_say_nothing(monkeypatch, id):
     monkeypatch.setattr(checks, "race", tampered(flips_once))
     assert CLAIMS[id].check(QUICK).verdict is Verdict.NOT_APPLICABLE
