@@ -651,6 +651,7 @@ PAPERS = {
             ),
             "test_cluster_moe_pipeline.py": (
                 *("PLANTED", "test_a_right_definition_is_seen", "test_experts_that_miss_a_task_are_seen"),
+                "test_clusters_that_nobody_serves_are_seen",
                 *("test_an_overlap_on_the_way_is_seen", "test_a_wrong_step_is_seen"),
                 "test_a_smaller_step_keeps_what_is_learned",
             ),

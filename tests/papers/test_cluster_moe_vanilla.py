@@ -152,6 +152,14 @@ def exchanged(found):
     return vanilla.destined(found)[::-1]
 
 
+def smaller_wins(evidence, truth=experts._alone, **changes):
+    """The two tasks are exchanged in the starts."""
+    found = truth(evidence, **changes)
+    start = found.start.copy()
+    start[:, [0, found.clusters]] = start[:, [found.clusters, 0]]
+    return dataclasses.replace(found, start=start)
+
+
 def equal_signs(evidence, truth=experts._alone, **changes):
     return truth(evidence)
 
@@ -196,6 +204,7 @@ PLANTS = {
     "CM-C13": (experts, "led", side_by_side),
     "CM-C17": (experts, "share_of_members", lambda k: 0.2),
     "CM-20": (experts, "destined", exchanged),
+    "CM-20:larger": (experts, "_alone", smaller_wins),
     "CM-20:printed": (experts, "destined", compatible_only),
     "CM-20:opposite": (experts, "_alone", equal_signs),
 }

@@ -91,6 +91,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         label = "" if colour else "foretold by the starts"
         series.append(line(dims[told > 0], told[told > 0], label, dash="dotted", colour=colour))
     lowest = min(float(each.y.min()) for each in series)
+    room = 10.0 ** (0.45 * len(series))  # for the legend below all points
     return Panel(
         "fraction of neurons that ever learn it",
         "dimension d",
@@ -98,7 +99,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         tuple(series),
         xscale="log",
         yscale="log",
-        ylim=(lowest / 20, 0.5),  # room for the legend below the points of small d
+        ylim=(lowest / room, 0.5),
     )
 
 
