@@ -142,7 +142,7 @@ def _caption(dataset: xr.Dataset) -> str:
         f"point, from uniform starts, with 95% binomial intervals. ReLU with rho = 1, and biases in [-{BIAS:g}, "
         f"{BIAS:g}] "
         "or none, against the unit a h_6 with rho = 3, for which the clusters cancel exactly. Of all these neurons "
-        f"{flips} change the sign of a coefficient on their way (Assumption 3.4). Exponents from d = "
+        f"{flips} change the sign of alpha_6 on their way (Assumption 3.4). Exponents from d = "
         f"{dataset.attrs['from']:.0e} on, with 95% intervals: {'; '.join(told)}. Dashed: that predicted power, "
         "through the points; dotted: neurons whose start gives the global task the largest rate_i |o_i|^(k-2). "
         "Right: the "
