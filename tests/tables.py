@@ -642,6 +642,7 @@ PAPERS = {
             "test_cluster_moe_router.py": (
                 *("test_unequal_chances_are_seen", "test_a_bound_that_is_too_high_is_seen"),
                 *("test_too_few_experts_are_seen", "test_winners_that_stand_out_are_seen"),
+                "test_starts_that_do_not_stand_out_are_seen",
                 *("test_rows_that_do_not_add_up_are_seen", "test_the_right_gradient_adds_up"),
                 *("test_a_router_of_the_wrong_sign_is_seen", "test_a_router_that_knows_the_clusters_is_seen"),
                 *("test_enough_samples_are_seen", "test_wrong_probabilities_are_seen"),
@@ -650,6 +651,7 @@ PAPERS = {
             ),
             "test_cluster_moe_pipeline.py": (
                 *("PLANTED", "test_a_right_definition_is_seen", "test_experts_that_miss_a_task_are_seen"),
+                "test_clusters_that_nobody_serves_are_seen",
                 *("test_an_overlap_on_the_way_is_seen", "test_a_wrong_step_is_seen"),
                 "test_a_smaller_step_keeps_what_is_learned",
             ),

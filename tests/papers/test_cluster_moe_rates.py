@@ -76,6 +76,15 @@ def test_hypotheses_that_are_not_met_are_seen(monkeypatch):
     assert verdict("CM-22:width") is Verdict.NOT_APPLICABLE
 
 
+@pytest.mark.parametrize("id", ["CM-22:late", "CM-22:dim"])
+def test_signs_that_change_in_training_are_seen(monkeypatch, id):
+    name, right, _ = PLANTED[id]
+    for share, expected in ((0.0, Verdict.HOLDS), (0.01, Verdict.NOT_APPLICABLE)):
+        monkeypatch.setattr(rates, name, lambda size, share=share: power(right)._replace(flipped=share))
+        found = CLAIMS[id].check(QUICK)
+        assert found.verdict is expected and found.hypotheses[-1].measured == share
+
+
 def test_placed_neurons_are_where_they_should_be():
     settings = rates.laboratory(width=6, dim=12)
     learner = rates.placed(settings, seed=3, slip=0.1)

@@ -10,14 +10,13 @@ from tutelage.analysis import readout
 from tutelage.analysis.claims import Verdict
 from tutelage.oracle import routing
 from tutelage.papers.cluster_moe import phase_two, races
-from tutelage.papers.cluster_moe.checks import router
+from tutelage.papers.cluster_moe.checks import router, starts
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.figures import collapse, router_error
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem.clusters import Clusters
-from tutelage.problem.units import Experts
 
-CLAIMS = {claim.id: claim for claim in router.CLAIMS}
+CLAIMS = {claim.id: claim for claim in (*starts.CLAIMS, *router.CLAIMS)}
 QUICK = Evidence()
 
 
@@ -25,7 +24,7 @@ def verdict(id):
     return CLAIMS[id].check(QUICK).verdict
 
 
-@pytest.mark.parametrize("claim", router.CLAIMS, ids=list(CLAIMS))
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_verdicts_are_those_expected(claim):
     assert claim.check(QUICK).verdict is claim.expected
     assert claim.explanation or claim.expected is Verdict.HOLDS
@@ -34,7 +33,7 @@ def test_verdicts_are_those_expected(claim):
 @pytest.fixture
 def anew():
     """Nothing that was made with a planted error is kept."""
-    kept = (router._covering, router._population, router.starts)
+    kept = (starts._covering, router._population, starts.few_starts, starts.many_starts)
     for each in kept:
         each.cache_clear()
     yield
@@ -56,13 +55,13 @@ def test_unequal_chances_are_seen(monkeypatch, anew):
 
 
 def test_a_bound_that_is_too_high_is_seen(monkeypatch):
-    monkeypatch.setattr(router, "union_bound", lambda clusters, experts, terms: 0.999)
+    monkeypatch.setattr(starts, "union_bound", lambda clusters, experts, terms: 0.999)
     assert verdict("CM-05:printed") is Verdict.FAILS
 
 
 def test_too_few_experts_are_seen(monkeypatch, anew):
     """The paper's own experiment has 8."""
-    monkeypatch.setattr(router, "enough_experts", lambda clusters, delta: 8)
+    monkeypatch.setattr(starts, "enough_experts", lambda clusters, delta: 8)
     assert verdict("CM-05:lemma") is Verdict.FAILS
 
 
@@ -70,30 +69,47 @@ def test_exact_covering_by_counting():
     for clusters, experts in ((2, 8), (3, 4)):
         every = np.indices((clusters,) * experts).reshape(experts, -1).T
         seen = np.mean([len(set(row)) == clusters for row in every.tolist()])
-        assert router.covered(clusters, experts) == pytest.approx(seen, abs=1e-12)
+        assert starts.covered(clusters, experts) == pytest.approx(seen, abs=1e-12)
 
 
-@pytest.mark.parametrize("id", ["CM-06", "CM-06:unsigned", "CM-C3"])
+def clear(scaled, log_dim, draws, truth=starts._counted):
+    """Starts that stand out as clearly as can be, and are positive."""
+    kappa = np.full(scaled.shape, 0.1)
+    kappa[:, 0, 0] = 3
+    return truth(kappa, log_dim, draws)
+
+
+def signed(scaled, log_dim, draws, truth=starts._counted):
+    """The same, but with the sign that comes."""
+    kappa = np.full(scaled.shape, 0.1)
+    kappa[:, 0, 0] = np.sign(scaled[:, 0, 0]) * 3
+    return truth(kappa, log_dim, draws)
+
+
+def narrow(scaled, log_dim, draws, truth=starts._counted):
+    """No more neurons than `log(M/delta)/C`."""
+    return truth(scaled[:, :3], log_dim, draws)
+
+
+def side_by_side(scaled, log_dim, draws, truth=starts._counted):
+    """A neuron beside the first that is as good."""
+    return truth(np.concatenate([scaled, scaled], axis=1), log_dim, draws)
+
+
+@pytest.mark.parametrize("id", ["CM-06", "CM-C3"])
 def test_winners_that_stand_out_are_seen(monkeypatch, anew, id):
-    def clear(self, random, dim, size):
-        kappa = np.full((self.count, self.width, size), 0.1 / np.sqrt(dim))
-        kappa[:, 0, 0] = 3 / np.sqrt(dim)
-        return kappa
-
-    monkeypatch.setattr(Experts, "overlaps", clear)
+    monkeypatch.setattr(starts, "_counted", clear)
     assert verdict(id) is Verdict.HOLDS
+    monkeypatch.setattr(starts, "_counted", signed)  # signs alone break the lemma
+    for each in (starts.few_starts, starts.many_starts):
+        each.cache_clear()
+    assert verdict(id) is Verdict.FAILS and verdict(f"{id}:unsigned") is Verdict.HOLDS
 
 
-def test_signs_alone_break_the_lemma(monkeypatch, anew):
-    """Starts that stand out as clearly as can be, but with the sign that comes."""
-
-    def clear(self, random, dim, size):
-        kappa = np.full((self.count, self.width, size), 0.1 / np.sqrt(dim))
-        kappa[:, 0, 0] = random.choice([-3, 3], self.count) / np.sqrt(dim)
-        return kappa
-
-    monkeypatch.setattr(Experts, "overlaps", clear)
-    assert verdict("CM-06:unsigned") is Verdict.HOLDS and verdict("CM-06") is Verdict.FAILS
+@pytest.mark.parametrize(("id", "error"), [("CM-06:unsigned", narrow), ("CM-C3:unsigned", side_by_side)])
+def test_starts_that_do_not_stand_out_are_seen(monkeypatch, anew, id, error):
+    monkeypatch.setattr(starts, "_counted", error)
+    assert verdict(id) is Verdict.FAILS
 
 
 # The router.

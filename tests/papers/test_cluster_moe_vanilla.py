@@ -152,6 +152,14 @@ def exchanged(found):
     return vanilla.destined(found)[::-1]
 
 
+def smaller_wins(evidence, truth=experts._alone, **changes):
+    """The two tasks are exchanged in the starts."""
+    found = truth(evidence, **changes)
+    start = found.start.copy()
+    start[:, [0, found.clusters]] = start[:, [found.clusters, 0]]
+    return dataclasses.replace(found, start=start)
+
+
 def equal_signs(evidence, truth=experts._alone, **changes):
     return truth(evidence)
 
@@ -170,6 +178,7 @@ PLANTS = {
     "CM-B7": (vanilla.Race, "learnable", property(one_is_stuck)),
     "CM-11:relu": (checks, "race", tampered(never_escapes)),
     "CM-11:clean": (checks, "race", tampered(never_escapes)),
+    "CM-11:far": (checks, "race", tampered(never_escapes)),
     "CM-11:ready": (checks, "race", tampered(all_escape)),
     "CM-11:width": (checks, "escapes", none_in_a_million),
     "CM-11:polynomial": (checks, "moment", uneven),
@@ -195,6 +204,7 @@ PLANTS = {
     "CM-C13": (experts, "led", side_by_side),
     "CM-C17": (experts, "share_of_members", lambda k: 0.2),
     "CM-20": (experts, "destined", exchanged),
+    "CM-20:larger": (experts, "_alone", smaller_wins),
     "CM-20:printed": (experts, "destined", compatible_only),
     "CM-20:opposite": (experts, "_alone", equal_signs),
 }
@@ -211,7 +221,7 @@ def test_planted_errors_flip_verdicts(monkeypatch, anew, id):
     assert CLAIMS[id].check(QUICK).verdict is flipped
 
 
-@pytest.mark.parametrize("id", ["CM-11:relu", "CM-11:clean", "CM-11:ready"])
+@pytest.mark.parametrize("id", ["CM-11:relu", "CM-11:clean", "CM-11:far", "CM-11:ready"])
 def test_an_assumption_that_is_not_met_makes_a_theorem_say_nothing(monkeypatch, id):
     monkeypatch.setattr(checks, "race", tampered(flips_once))
     assert CLAIMS[id].check(QUICK).verdict is Verdict.NOT_APPLICABLE

@@ -67,7 +67,7 @@ def test_the_second_run_is_read(cli, performed, store):
     assert (first["read_from_store"], second["read_from_store"]) == (False, True) and performed == [tuple(range(8))]
     assert first["id"] == second["id"] == only(store).id and first["folder"] == str(only(store).folder)
     said = cli("run", "tiny").stdout
-    assert only(store).id in said and "read from store" in said
+    assert f"Run {only(store).id[:8]}, read from the store" in said and "tiny" in said
 
 
 def test_the_store_may_be_named(cli, tmp_path, store):

@@ -12,6 +12,7 @@ from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
 from tutelage.problem import Numbers, activation
 
 EXACT = 1e-12  # what rounding may leave of an equality
+LEAST = 1.0  # what the sufficiently large constant, of whose order rho is, is taken for: the paper names none
 SHIFTS = np.linspace(0.1, 4.0, 40)  # where coefficients are asked to be even functions of the shift
 
 
@@ -69,8 +70,22 @@ def compatible(alpha: Numbers, task: Numbers, exponent: int) -> NDArray[np.bool_
     return np.all(np.where(orders == exponent, product >= 0, product > 0), axis=-1)
 
 
+def far_enough(radius: float) -> Hypothesis:
+    """Assumption 3.2 on rho: of the order of a sufficiently large constant. What it is taken for is ours."""
+    return Hypothesis(
+        f"rho is sufficiently large (read as {LEAST:g} or more: no constant is named)",
+        radius >= LEAST,
+        radius,
+        LEAST,
+        ">=",
+    )
+
+
 def assumed(settings: ClusterMoeSettings) -> tuple[Hypothesis, ...]:
-    """Assumptions 3.2 and 3.3, as far as they are equalities: tasks of one size that cancel, and means beside them."""
+    """Assumptions 3.2 and 3.3: distant clusters, tasks of one size that cancel, and means beside them.
+
+    Assumption 3.4 speaks of a run: see `signs`.
+    """
     problem = settings.problem()
     teacher, k, count = problem.teacher, settings.exponent, settings.clusters
     local, shared = np.asarray(teacher.local), np.asarray(teacher.shared)
@@ -82,6 +97,7 @@ def assumed(settings: ClusterMoeSettings) -> tuple[Hypothesis, ...]:
     between = float(np.max(np.abs(gram[: count + 1, : count + 1] - np.eye(count + 1)))) * settings.dim**0.5
     along = float(np.max(np.abs(gram[: count + 1, count + 1 :])))
     return (
+        far_enough(settings.radius),
         Hypothesis("k is even and above 2", k % 2 == 0 and k > 2, float(k), 4.0, ">="),
         Hypothesis("sum of s_c = 0", sums <= EXACT, sums, EXACT),
         Hypothesis("| |beta_(c,k)| - |gamma_k| | = 0", unequal <= EXACT, unequal, EXACT),

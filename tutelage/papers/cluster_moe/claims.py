@@ -11,12 +11,13 @@ from tutelage.papers.cluster_moe.checks import (
     pipeline,
     rates,
     router,
+    starts,
     vanilla,
     variants,
 )
 
 _THEMES = (
-    *(formulas, growth, vanilla, blocking, router, experts, approximation),
+    *(formulas, growth, vanilla, blocking, starts, router, experts, approximation),
     *(pipeline, rates, variants, experiment),
 )
 CLAIMS: tuple[Claim, ...] = sum((theme.CLAIMS for theme in _THEMES), ())

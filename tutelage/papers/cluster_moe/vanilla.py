@@ -38,6 +38,10 @@ DIMS: dict[Size, tuple[int, ...]] = {
 }
 ROUNDS: dict[Size, int] = {"quick": 1, "full": 10}  # races of `WIDTH` neurons at each dimension
 ASYMPTOTIC = 10**4  # from here on the fraction of neurons that learn the global task is compared with a power of d
+BEYOND = (
+    -3.4,
+    -2.9,
+)  # biases left of all zeros of `alpha_6` and of its maximum at -2.86, where every flow along a mean ends
 BIAS = 0.3  # biases up to this: `alpha_6(b + rho nu)` of ReLU, zero at 0.74, keeps its sign along the whole flow
 
 
@@ -162,12 +166,18 @@ def race(
     *,
     threshold: float = LEARNT,
     served: tuple[float, ...] | None = None,
+    biases: tuple[float, float] | None = None,
 ) -> Race:
     """`count` neurons of a vanilla network with these settings, by exact population flow.
 
     `served`: other probabilities of the clusters, such as (1, 0) for an expert that is sent the first one only.
+    `biases`: the interval that they are uniform on, in place of the one around zero.
     """
     oracle, units, start = begun(settings, count, seed, served)
+    if biases is not None:
+        low, high = biases
+        spread = low + (high - low) * (units.bias / settings.bias + 1) / 2
+        units = eqx.tree_at(lambda each: each.bias, units, spread)
     flow = ends(flown(settings, units, start, served=served, threshold=threshold))
     k = settings.exponent
     return Race(settings.dim, k, units, start, np.asarray(_rates(oracle, units, jnp.asarray(start), k)), flow)
@@ -290,6 +300,7 @@ class Escapes:
       `alpha_k` of even order is an even function of the shift.
     - `foretold`: for how many the global task wins the race by their starts, `Race.favourite`.
     - `flips`: how many neurons break Assumption 3.4 on their way.
+    - `spread`: the largest `|alpha_k|` at the start over the smallest, from `ASYMPTOTIC` on.
     """
 
     dims: tuple[int, ...]
@@ -300,6 +311,7 @@ class Escapes:
     foretold: NDArray[np.int64]
     order: int = 1
     flips: int = 0
+    spread: float = 1.0
 
     @property
     def fractions(self) -> Numbers:
@@ -353,7 +365,14 @@ def escapes(size: Size, *, clusters: int = 2, **changes: Any) -> Escapes:
         np.array([sum(int(np.sum(each.favourite == clusters)) for each in row) for row in found]),
         order=2 if changes.get("bias") == 0 and "activation" not in changes else 1,
         flips=sum(int(each.flips.sum()) for row in found for each in row),
+        spread=spread([each for row in found for each in row if each.dim >= ASYMPTOTIC]),
     )
+
+
+def spread(races: list[Race]) -> float:
+    """The largest `|alpha_k|` of all neurons at the start over the smallest."""
+    start = np.concatenate([np.abs(each.rates[:, 0]) for each in races])
+    return float(start.max() / start.min())
 
 
 def shares(

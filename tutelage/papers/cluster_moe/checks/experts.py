@@ -49,21 +49,22 @@ def _reached(ran: Race, members: NDArray[np.bool_], row: int) -> float:
 def destinies(evidence: Evidence) -> Finding:
     ran = _alone(evidence)
     own, common = destined(ran)
+    fit = ran.rates[:, 0] > 0
+    text = f"d = {ran.dim}: {int((own & fit).sum())} compatible neurons in J_c and {int((common & fit).sum())} in J_g "
+    text += f"of {len(fit)}."
+    return at_least([_reached(ran, own & fit, 0), _reached(ran, common & fit, ran.clusters)], 1.0, detail=text)
+
+
+def larger_starts_win(evidence: Evidence) -> Finding:
+    ran = _alone(evidence)
     fit, shared = ran.rates[:, 0] > 0, ran.clusters
     ends = np.where(np.abs(ran.flow.final[:, 0]) > ALIGNED, 0, shared)
     larger = np.where(np.abs(ran.start[:, 0]) > np.abs(ran.start[:, shared]), 0, shared)
     wins = float(np.mean(ends[fit] == larger[fit]))
     unfit = float(np.mean(np.abs(ran.flow.final[~fit][:, [0, shared]]).max(-1) > ALIGNED))
-    text = f"d = {ran.dim}: {int((own & fit).sum())} compatible neurons in J_c and {int((common & fit).sum())} in J_g "
-    text += f"of {len(fit)}. The larger start wins for {wins:.1%} of the compatible; {unfit:.1%} of the others "
-    text += "learn anything."
-    return all_of(
-        [
-            at_least([_reached(ran, own & fit, 0), _reached(ran, common & fit, shared)], 1.0, detail=text),
-            at_least(wins, 1.0),
-            at_most(unfit, 0.0),
-        ]
-    )
+    text = f"d = {ran.dim}: the larger start wins for {wins:.1%} of the {int(fit.sum())} compatible neurons; "
+    text += f"{unfit:.1%} of the others learn anything."
+    return all_of([at_least(wins, 1.0, detail=text), at_most(unfit, 0.0)])
 
 
 def printed_destinies(evidence: Evidence) -> Finding:
@@ -235,13 +236,20 @@ CLAIMS = (
     Claim(
         "CM-20",
         "Definition C.18, Lemma C.21, corrected",
-        "Compatible neurons in J_c end on w_c, those in J_g on w_g; the larger start wins, and incompatible ones learn "
-        "nothing.",
+        "Compatible neurons in J_c end on w_c, those in J_g on w_g.",
         _ONE,
         destinies,
-        must_hold=True,
-        explanation="That the larger start wins, also without the margin, and that incompatible neurons learn nothing, "
-        "is ours.",
+        kind=Kind.READING,
+        reading="The lemma is about large d and SGD; measured is the flow of 800 neurons at one dimension, with a_c = "
+        "0.1 in the definition. That neurons are compatible is our correction.",
+    ),
+    Claim(
+        "CM-20:larger",
+        "Definition C.18, Lemma C.21",
+        "Of compatible neurons the larger start wins, also without the margin, and incompatible ones learn nothing.",
+        _ONE,
+        larger_starts_win,
+        kind=Kind.OURS,
     ),
     Claim(
         "CM-20:printed",

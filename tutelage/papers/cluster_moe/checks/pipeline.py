@@ -20,18 +20,16 @@ from tutelage.analysis import (
     probability_at_least,
 )
 from tutelage.dynamics import Learner
-from tutelage.oracle import ClusterOracle
-from tutelage.papers.cluster_moe import explored, runs, stages
-from tutelage.papers.cluster_moe.assumptions import example_4_1
+from tutelage.papers.cluster_moe import explored, runs, signs, stages
+from tutelage.papers.cluster_moe.assumptions import assumed, example_4_1
 from tutelage.papers.cluster_moe.certificate import looped
 from tutelage.papers.cluster_moe.evidence import Evidence
 from tutelage.papers.cluster_moe.learned import RECOVERED, error_ratio, grown, tasks
 from tutelage.papers.cluster_moe.passages import WEAK
 from tutelage.papers.cluster_moe.settings import ClusterMoeSettings
-from tutelage.papers.cluster_moe.vanilla import coefficients
-from tutelage.problem import Units
 
 HIGH = 0.99  # what "with high probability" is taken for
+OFTEN = 0.9  # the same of a whole run, of which there are few
 MOST = 0.5  # of the experts that are routed sharply
 ORDER = 4.0  # what the order d^-1/2 of an overlap is taken for, times d^-1/2
 SAMPLES = 200  # on which blocks and the plain loop are compared
@@ -42,6 +40,15 @@ class Lab(NamedTuple):
 
     settings: ClusterMoeSettings
     data: xr.Dataset
+
+
+def _under_theorem(check: Callable[[Lab], Finding]) -> Callable[[Lab], Finding]:
+    """A check of what Theorem 4.6 or its lemmas say, with their assumptions as they were met in the run."""
+
+    def checked(lab: Lab) -> Finding:
+        return given(check(lab), *assumed(lab.settings), signs.kept(max(signs.of_run(*lab))))
+
+    return checked
 
 
 def _at(name: str, check: Callable[[Lab], Finding]) -> Callable[[Evidence], Finding]:
@@ -92,28 +99,35 @@ def one_stands_out(lab: Lab) -> Finding:
 # Phase II: Lemmas C.14 and C.20.
 
 
-def every_cluster_is_served(lab: Lab) -> Finding:
+def _serving(lab: Lab) -> NDArray[np.int64]:
+    """How many experts are routed sharply to a cluster (seed, cluster)."""
     sharp, served = lab.data["sharp"].values, lab.data["served"].values
-    count = [[int(np.sum(sharp[n] & (served[n] == c))) for c in lab.data["cluster"].values] for n in range(len(sharp))]
-    told = "; ".join(" + ".join(map(str, row)) for row in count)
-    text = f"Sharp experts by cluster, of {lab.settings.experts}, seed after seed: {told}."
-    return at_least(count, 1.0, seeds=len(count), detail=text)
+    return np.stack([np.sum(sharp & (served == c), axis=1) for c in lab.data["cluster"].values], axis=1)
+
+
+def _served(lab: Lab) -> str:
+    told = "; ".join(" + ".join(map(str, row)) for row in _serving(lab).tolist())
+    return f"Sharp experts by cluster, of {lab.settings.experts}, seed after seed: {told}."
+
+
+def every_cluster_is_served(lab: Lab) -> Finding:
+    count = _serving(lab)
+    return at_least(count, 1.0, seeds=len(count), detail=_served(lab))
+
+
+def clusters_are_served_often(lab: Lab) -> Finding:
+    met = np.all(_serving(lab) > 0, axis=1)
+    return probability_at_least(int(met.sum()), len(met), OFTEN, level=0.95, detail=_served(lab))
 
 
 # Assumption 3.4.
 
 
 def signs_stay(lab: Lab) -> Finding:
-    told, worst = [], 0.0
-    for phase, name, learner in (("I", "explore_overlap", _explorer), ("III", "overlap", _learner)):
-        flips = [
-            _flips(lab.settings, learner(lab, number).units, lab.data[name].values[number])
-            for number in range(len(_seeds(lab)))
-        ]
-        share = float(np.mean(flips))
-        worst = max(worst, share)
-        told.append(f"{share:.0%} of the neurons in Phase {phase}")
-    return at_most(worst, 0.0, seeds=len(_seeds(lab)), detail=f"{' and '.join(told)} have a change of sign on record.")
+    share = signs.of_run(*lab)
+    text = f"{share.explore:.0%} of the neurons in Phase I and {share.experts:.0%} of the neurons in Phase III have a "
+    text += "change of sign on record."
+    return at_most(max(share), 0.0, seeds=len(_seeds(lab)), detail=text)
 
 
 def _explorer(lab: Lab, number: int) -> Learner:
@@ -122,13 +136,6 @@ def _explorer(lab: Lab, number: int) -> Learner:
 
 def _learner(lab: Lab, number: int) -> Learner:
     return stages.hired(lab.settings, _seeds(lab)[number], lab.data["router"].values[number])
-
-
-def _flips(settings: ClusterMoeSettings, units: Units, overlaps: NDArray) -> NDArray[np.bool_]:
-    """Which neurons have had `alpha_k(b + rho nu_c)` of both signs, for some cluster, in records (time, ...)."""
-    k = settings.exponent
-    alpha = coefficients(ClusterOracle(settings.problem()), units, overlaps, k + 1)[..., k]
-    return np.any(alpha * alpha[0] < 0, axis=(0, -1))
 
 
 # Phase III: Lemmas C.21 to C.26, Theorem 4.3.
@@ -218,7 +225,11 @@ _LABS = {
     "lab_a": "laboratory A: the paper's tasks, k = 3, units a eps h_3, d = 50, 4 seeds; in full only",
 }
 _SIZES = "d and the steps are those of the laboratory, where the statement is about large d and small steps"
-_OUTSIDE = f"{_SIZES}; laboratory A is outside Assumption 3.2 (k is odd), B outside Assumption 3.4 (CM-24:trained)"
+_OUTSIDE = (
+    "Laboratory A is outside Assumption 3.2 (k is odd), and B outside Assumption 3.4: with the noise of SGD nearly all "
+    "neurons change the sign of a coefficient (CM-24:trained)."
+)
+_ASIDE: dict[str, Any] = {"kind": Kind.READING, "expected": Verdict.NOT_APPLICABLE}
 
 # id, place, statement, check, and what differs.
 _PIPELINE: tuple[tuple[str, str, str, Callable[[Lab], Finding], dict[str, Any]], ...] = (
@@ -227,14 +238,13 @@ _PIPELINE: tuple[tuple[str, str, str, Callable[[Lab], Finding], dict[str, Any]],
         "Definition 4.7, Lemma 4.9",
         "The first local overlap of an expert that reaches 0.5 in Phase I is with the task that its largest signed "
         "overlap at the start names, with high probability (0.99).",
-        definition_foretells,
-        {
-            "kind": Kind.READING,
-            "reading": f"{_OUTSIDE}; with high probability is 0.99 and weak recovery 0.5. At smaller steps the share "
+        _under_theorem(definition_foretells),
+        _ASIDE
+        | {
+            "reading": f"{_SIZES}; with high probability is 0.99 and weak recovery 0.5. At smaller steps the share "
             "is not higher (CM-07:definition): the definition leaves out a sign.",
-            "expected": Verdict.FAILS,
-            "explanation": "The definition ignores the sign of alpha_k beta_(c,k), without which an overlap does not "
-            "grow, and at steps that take minutes noise decides many races.",
+            "explanation": f"{_OUTSIDE} The share is far below 0.99: the definition ignores the sign of alpha_k "
+            "beta_(c,k), without which an overlap does not grow.",
         },
     ),
     (
@@ -242,26 +252,28 @@ _PIPELINE: tuple[tuple[str, str, str, Callable[[Lab], Finding], dict[str, Any]],
         "Lemmas 4.9 and C.6",
         "In every expert there is a time in Phase I when one overlap with a local task is 0.5 or more, and all others "
         "of its neurons, those with w_g included, are less.",
-        one_stands_out,
-        {
-            "kind": Kind.READING,
+        _under_theorem(one_stands_out),
+        _ASIDE
+        | {
             "reading": "The lemma's bound on the others, 5 A_3/sqrt(d), is above 1 at these d and asks for nothing; "
-            "0.5 is our choice, stronger than the constants, weaker than O~(d^-1/2). At 0.55 the statement would hold "
-            f"at both laboratories. {_OUTSIDE}.",
-            "expected": Verdict.FAILS,
-            "explanation": "In some experts two neurons grow together, and no record shows one alone above it.",
+            "0.5 is our choice, stronger than the constants, weaker than O~(d^-1/2). At 0.55 what is asked for would "
+            "be so at both laboratories.",
+            "explanation": f"{_OUTSIDE} In some experts two neurons grow together, and no record shows one alone "
+            "above 0.5.",
         },
     ),
     (
         "CM-18:trained",
         "Lemmas C.14 and C.20",
-        "In every seed each cluster has an expert that sees its samples with probability 0.9 or more, and others with "
-        "at most 0.1.",
-        every_cluster_is_served,
-        {
-            "kind": Kind.READING,
-            "reading": f"With high probability is 0.9; {_OUTSIDE}; Phase II has 13,000 d samples (laboratory B) with "
-            "averaged ties, not of the order of d: with 100 d the router is noise (CM-18:samples).",
+        "With high probability each cluster has an expert that sees its samples with probability 0.9 or more, and "
+        "those of others with at most 0.1.",
+        _under_theorem(clusters_are_served_often),
+        _ASIDE
+        | {
+            "reading": f"With high probability is 0.9, twice, and a few seeds cannot decide it; {_SIZES}; Phase II has "
+            "13,000 d samples (laboratory B) with averaged ties, not of the order of d: with 100 d the router is "
+            "noise (CM-18:samples).",
+            "explanation": f"{_OUTSIDE} In the seeds that were run every cluster has such an expert.",
         },
     ),
     (
@@ -277,21 +289,26 @@ _PIPELINE: tuple[tuple[str, str, str, Callable[[Lab], Finding], dict[str, Any]],
         "Lemmas C.21 and C.26",
         "An expert that is routed sharply recovers its local task and the global one, with overlaps above 0.9, more "
         "often than not.",
-        experts_recover,
-        {
-            "kind": Kind.READING,
+        _under_theorem(experts_recover),
+        _ASIDE
+        | {
             "reading": "1 - epsilon is 0.9, and with high probability is more often than not, as 24 neurons are few: "
             "that none falls to some task is a matter of the draw. Whether it is nine in ten some thirty experts "
-            f"do not decide. {_OUTSIDE}.",
+            f"do not decide; {_SIZES}.",
+            "explanation": f"{_OUTSIDE} Most of these experts have both all the same.",
         },
     ),
     (
         "CM-22:clusters",
         "Section 4.2, Experiments",
-        "In every seed each cluster has an expert that is routed sharply to it and recovers its local task and the "
-        "global one, with overlaps above 0.9.",
+        "In every seed that was run each cluster has an expert that is routed sharply to it and recovers its local "
+        "task and the global one, with overlaps above 0.9.",
         clusters_are_recovered,
-        {"kind": Kind.READING, "reading": f"Effectively learned is an overlap above 0.9; {_OUTSIDE}."},
+        {
+            "kind": Kind.OURS,
+            "explanation": "An observation on these seeds, as the paper's experiment is one. Neither laboratory meets "
+            "all of Theorem 4.6's assumptions (CM-22:experts).",
+        },
     ),
     (
         "CM-11:trained",

@@ -91,6 +91,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         label = "" if colour else "foretold by the starts"
         series.append(line(dims[told > 0], told[told > 0], label, dash="dotted", colour=colour))
     lowest = min(float(each.y.min()) for each in series)
+    room = 10.0 ** (0.45 * len(series))  # for the legend below all points
     return Panel(
         "fraction of neurons that ever learn it",
         "dimension d",
@@ -98,7 +99,7 @@ def _fractions(dataset: xr.Dataset) -> Panel:
         tuple(series),
         xscale="log",
         yscale="log",
-        ylim=(lowest / 20, 0.5),  # room for the legend below the points of small d
+        ylim=(lowest / room, 0.5),
     )
 
 
@@ -141,7 +142,7 @@ def _caption(dataset: xr.Dataset) -> str:
         f"point, from uniform starts, with 95% binomial intervals. ReLU with rho = 1, and biases in [-{BIAS:g}, "
         f"{BIAS:g}] "
         "or none, against the unit a h_6 with rho = 3, for which the clusters cancel exactly. Of all these neurons "
-        f"{flips} change the sign of a coefficient on their way (Assumption 3.4). Exponents from d = "
+        f"{flips} change the sign of alpha_6 on their way (Assumption 3.4). Exponents from d = "
         f"{dataset.attrs['from']:.0e} on, with 95% intervals: {'; '.join(told)}. Dashed: that predicted power, "
         "through the points; dotted: neurons whose start gives the global task the largest rate_i |o_i|^(k-2). "
         "Right: the "

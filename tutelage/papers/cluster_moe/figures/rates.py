@@ -56,8 +56,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         "direction. Otherwise J is 32 where it is not the axis. "
         f"{placed} seeds. Last panel: whole runs of all phases by SGD from random starts, 24 "
         f"neurons, steps of order d^(-k/2), {whole} seeds. Points are seeds, solid lines their means, dashed lines "
-        "the power of Theorem 4.6 (in the fourth panel of Lemmas C.26 and C.28) through the first mean. Exponents with "
-        f"Student's {rates.LEVEL:.0%} intervals, and the theorem's: {fits}."
+        "the power of Theorem 4.6 through the left-most mean (in the fourth panel that of Lemmas C.26 and C.28, "
+        f"through the right-most). Exponents with Student's {rates.LEVEL:.0%} intervals, and the theorem's: {fits}."
     )
     return Sheet("Theorem 4.6 as rates", tuple(_panel(dataset, name) for name in LAWS), columns=3, caption=caption)
 

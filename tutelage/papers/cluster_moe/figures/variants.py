@@ -42,11 +42,11 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         f"{seeds.max()} seeds. Each case changes one thing: biases of ReLU in Phases I and III, or means that are "
         "orthogonal and not antipodal, after which nothing protects the vanilla network from the global task; label "
         f"noise zeta = 1; products w_i.w_j = 1/sqrt(d) = {root:.2f} of all tasks; products v_c.w_i = {root:.2f} of "
-        "means and tasks. Left: mean absolute errors by seed (points) and their means (bars), a cross for predicting "
-        "zero. Middle: experts that are routed sharply, and vanilla neurons that end with an overlap above "
-        f"{variants.LEARNT:g} with the global task; means over seeds. Right: sharply routed experts in expectation "
-        "against the distance of the means, at several dimensions (the lines lie on each other); left of the dashed "
-        "line no router can do it, as P(h >= 0 | c) is at most Phi(rho)."
+        "means and tasks. Above, left: mean absolute errors by seed (points) and their means (bars), a cross for "
+        "predicting zero. Above, right: experts that are routed sharply, and vanilla neurons that end with an overlap "
+        f"above {variants.LEARNT:g} with the global task; means over seeds. Below: sharply routed experts in "
+        "expectation against the distance of the means, at several dimensions (the lines lie on each other); left of "
+        "the dashed line no router can do it, as P(h >= 0 | c) is at most Phi(rho)."
     )
     panels = (_errors(dataset), _shares(dataset), _radius(dataset))
     return Sheet("One assumption changed: mixture and vanilla network", panels, columns=2, caption=caption)
