@@ -150,7 +150,7 @@ def test_signs_are_flips_is_an_identity(evidence, monkeypatch):
 
 
 def test_flows_from_other_starts(monkeypatch):
-    monkeypatch.setattr(repairs, "SEEDS", {"quick": 2})
+    monkeypatch.setattr(repairs, "SEEDS", {"quick": {"flipped": 2, "even": 2}})
     monkeypatch.setattr(repairs, "EVEN_DIM", 10**4)
     flows = Repairs(SoftMoeSettings(students=6, teachers=1), "quick")
     assert paired(flows.even).all() and flows.even.settings.degree == 4 and not flows.even.opposite().any()
@@ -163,7 +163,7 @@ def test_flows_from_other_starts(monkeypatch):
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_figures(figure, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "GRID", ((1, 5, 10), (1, 2)))
-    monkeypatch.setattr(repairs, "SEEDS", {"quick": 2})
+    monkeypatch.setattr(repairs, "SEEDS", {"quick": {"flipped": 2, "even": 2}})
     monkeypatch.setattr(repairs, "EVEN_DIM", 10**3)
     monkeypatch.setattr(repairs, "FLIPPED_DIM", 10**4)
     dataset = again(figure.compute(SoftMoeSettings(students=6, teachers=2), "quick"), tmp_path)
