@@ -5,7 +5,6 @@ errors of all levels; what looks back over a run, the largest sums so far, T_c a
 `induction(run)`. `papers/soft_moe/induction.py` has the same for the claims, word for word and by index sets.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -45,17 +44,16 @@ def _levels(view: Snapshot) -> _Level:
     experts, taught = jnp.split(view.start.first, 2)[1], units(view.teacher.first).expert
     table = (experts @ taught.T) * view.teacher.second[:, 0]
     students, teachers = table.shape
-    before, own, target, elsewhere = [], [], [], []
+    parts: list[tuple[Array, ...]] = []
     met, away = jnp.zeros(students, bool), jnp.zeros((students, teachers), bool)
     for _ in range(min(students, teachers)):
         cell = jnp.argmax(table)
         student, teacher = jnp.arange(students) == cell // teachers, jnp.arange(teachers) == cell % teachers
         away |= student[:, None] & ~teacher
-        for part, value in ((before, met), (own, student), (target, teacher), (elsewhere, away)):
-            part.append(value)
+        parts.append((met, student, teacher, away))
         met |= student
         table = jnp.where(student[:, None] | teacher, -jnp.inf, table)
-    return _Level(*(jnp.stack(part) for part in (before, own, target, elsewhere)))
+    return _Level(*(jnp.stack(part) for part in zip(*parts, strict=True)))
 
 
 def _top(table: Float[Array, "student other"], where: Bool[Array, "level student other"]) -> Float[Array, " level"]:
@@ -181,14 +179,14 @@ def induction(run: Run, *, delta: float = DELTA, beta: float = BETA_6) -> xr.Dat
 
 
 def _largest(data: xr.Dataset, *names: str) -> xr.DataArray:
-    return functools.reduce(np.maximum, [abs(data[name]) for name in names])
+    return xr.concat([abs(data[name]) for name in names], "error").max("error")
 
 
 def _sums(data: xr.Dataset) -> dict[str, xr.DataArray]:
     """The largest so far, of the errors without and with those of unused students."""
     axis = data["eps_4"].get_axis_num("time")
     now = {"sum_1": _largest(data, "eps_4", "eps_backward", "eps_forward")}
-    now["sum_2"] = np.maximum(now["sum_1"], _largest(data, "eps_1", "eps_3"))
+    now["sum_2"] = _largest(data, "eps_4", "eps_backward", "eps_forward", "eps_1", "eps_3")
     return {name: part.copy(data=np.maximum.accumulate(part.values, axis)) for name, part in now.items()}
 
 
