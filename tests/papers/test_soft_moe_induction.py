@@ -33,7 +33,7 @@ def small(monkeypatch):
     """Two starts whose recoveries lie far apart; the first pair of the second is recovered from the iid start, too."""
     monkeypatch.setattr(module, "good_seeds", lambda settings, count: (1, 7))
     for where in (module, checks, figure):
-        monkeypatch.setattr(where, "DIMS", {"quick": (10**6, 10**7)})
+        monkeypatch.setattr(where, "DIMS", {"quick": (10**8, 10**9)})
         monkeypatch.setattr(where, "SEEDS", {"quick": 2})
     monkeypatch.setattr(checks, "mean_at_most", narrow)
 
@@ -259,7 +259,7 @@ def test_growth_is_judged_by_the_exponents_of_the_starts(monkeypatch, exponents,
 
 def test_a_bound_that_defines_t_c_is_kept_before_it(monkeypatch):
     """SM-L9: the record at which T_c is found is not before T_c."""
-    for course in module.courses("orthonormal", 10**7, 2):
+    for course in module.courses("orthonormal", 10**8, 2):
         for level in course.levels:
             assert checks.lemma_9(course, level) <= module.BETA_6
 
