@@ -182,7 +182,7 @@ LARGE = 10**10
 """The dim in which Theorem 1 is looked at: its bounds say something there. That of the settings if it is larger."""
 LARGE_SEEDS: dict[Size, dict[str, int]] = {
     "quick": {"iid": 4, "orthonormal": 4},
-    "full": {"iid": 100, "orthonormal": 120},
+    "full": {"iid": 90, "orthonormal": 110},
 }
 """50 without a failure decide that a probability is at least 6/7; some clauses fail in some per cent of the starts, and
 not all of the iid ones recover two teachers."""
