@@ -276,7 +276,7 @@ def half_space_success(evidence: Evidence) -> Finding:
         )
         good, total = good + int(success.sum()), total + len(success)
         inside, inside_good = inside + int(halves.sum()), inside_good + int(success[halves].sum())
-    text = f"{inside_good} of {inside} succeed among starts whose directions lie in a half-space."
+    text = f"{good} of {total} succeed; {inside_good} of {inside} of the starts whose directions lie in a half-space."
     if not inside:
         return Finding(Verdict.NOT_REACHED, seeds=total, detail="No start lay in a half-space.")
     return every(good, total, detail=text)
