@@ -60,6 +60,19 @@ def test_an_undecided_probability_says_how_many_seeds_would_decide(successes, tr
     assert judged == [Verdict.UNDECIDED, Verdict.HOLDS if rate > law else Verdict.FAILS]
 
 
+@pytest.mark.parametrize(
+    ("successes", "trials", "law", "then"),
+    [(5, 10, 0.5, Verdict.HOLDS), (66, 100, 0.6, Verdict.FAILS), (322, 600, 0.5, Verdict.HOLDS)],
+)
+def test_an_undecided_value_of_a_probability_says_how_many_seeds_would_decide(successes, trials, law, then):
+    """At the rate that was seen, which need not be that of the law."""
+    found = claims.probability_is(successes, trials, law)
+    rate = successes / trials
+    assert found.verdict is Verdict.UNDECIDED and found.needed > trials
+    judged = [claims.probability_is(round(rate * n), n, law).verdict for n in (found.needed - 1, found.needed)]
+    assert judged == [Verdict.UNDECIDED, then]
+
+
 def test_a_rate_at_its_bound_is_never_decided():
     found = claims.probability_at_least(6, 7, 6 / 7)
     assert found.verdict is Verdict.UNDECIDED and found.needed is None and found.outcome == "undecided"

@@ -9,7 +9,7 @@ from papers.plants import each, plus, replaced, times
 from tables import conditions_are_told
 
 from tutelage.analysis.claims import Kind, Verdict
-from tutelage.papers.both_layers.checks import success
+from tutelage.papers.both_layers.checks import phases, success
 from tutelage.papers.both_layers.claims import CLAIMS
 from tutelage.papers.both_layers.evidence import FRAME, QUICK, SMALL_BATCH, Evidence, widen
 from tutelage.papers.both_layers.laws import plateau_level
@@ -224,6 +224,13 @@ def test_verdict_on_a_planted_error(id, honest):
     setattr(planted, name, change(getattr(honest, name)))
     expected = Verdict.HOLDS if BY_ID[id].expected is Verdict.FAILS else Verdict.FAILS
     assert BY_ID[id].check(planted).verdict is expected
+
+
+@pytest.mark.parametrize(("name", "value"), [("SIGMA_0", 1e-3), ("MU_0", 1.0), ("ENOUGH", 20.0)])
+def test_the_rate_of_theorem_2_is_asked_for_where_its_hypotheses_are_met(name, value, honest, monkeypatch):
+    """BL26: sigma, mu and n enter."""
+    monkeypatch.setattr(phases, name, value)
+    assert BY_ID["BL26"].check(honest).verdict is Verdict.NOT_APPLICABLE
 
 
 def test_padding_of_batches_changes_nothing(honest):

@@ -33,6 +33,20 @@ def test_chances_known_in_closed_form(students, chance):
     assert found == pytest.approx(chance, abs=0.02)
 
 
+@pytest.mark.parametrize("students", [5, 10, 25])
+def test_chances_of_one_teacher_without_draws(students):
+    found, expected = Limit(students, 1, 20000).matched.mean(), module.one_teacher(students)
+    assert abs(found - expected) < 4 * math.sqrt(0.25 / 20000)
+
+
+def test_more_students_help_up_to_four_fifths():
+    """Even and odd numbers have limits of their own, both below 6/7: what is missing falls as 1/m."""
+    for first, limit in ((50, 0.800), (51, 0.8076)):
+        few, many = module.one_teacher(first), module.one_teacher(4 * first + first % 2)
+        assert few < many < limit < checks.LAW
+        assert (limit - few) / (limit - many) == pytest.approx(4, rel=0.15)
+
+
 def _one_teacher(students):
     """By quadrature over the first products z, and over the product s of two students."""
     if students == 1:
@@ -150,7 +164,7 @@ def test_signs_are_flips_is_an_identity(evidence, monkeypatch):
 
 
 def test_flows_from_other_starts(monkeypatch):
-    monkeypatch.setattr(repairs, "SEEDS", {"quick": 2})
+    monkeypatch.setattr(repairs, "SEEDS", {"quick": {"flipped": 2, "even": 2}})
     monkeypatch.setattr(repairs, "EVEN_DIM", 10**4)
     flows = Repairs(SoftMoeSettings(students=6, teachers=1), "quick")
     assert paired(flows.even).all() and flows.even.settings.degree == 4 and not flows.even.opposite().any()
@@ -163,7 +177,7 @@ def test_flows_from_other_starts(monkeypatch):
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_figures(figure, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "GRID", ((1, 5, 10), (1, 2)))
-    monkeypatch.setattr(repairs, "SEEDS", {"quick": 2})
+    monkeypatch.setattr(repairs, "SEEDS", {"quick": {"flipped": 2, "even": 2}})
     monkeypatch.setattr(repairs, "EVEN_DIM", 10**3)
     monkeypatch.setattr(repairs, "FLIPPED_DIM", 10**4)
     dataset = again(figure.compute(SoftMoeSettings(students=6, teachers=2), "quick"), tmp_path)

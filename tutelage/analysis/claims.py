@@ -93,7 +93,7 @@ def probability_is(
     interval = binomial_interval(successes, trials, level)
     verdict, needed = _equals(interval, law, within), None
     if verdict is Verdict.UNDECIDED:
-        needed = _deciding(law, trials, level, lambda found: _equals(found, law, within))
+        needed = _deciding(successes / trials, trials, level, lambda found: _equals(found, law, within))
     return Finding(verdict, successes / trials, law, "=", trials, successes, interval, detail, needed)
 
 

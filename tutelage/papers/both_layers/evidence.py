@@ -44,6 +44,7 @@ STEP = 0.1
 SMALL = 1e-8
 FRAME = 10  # columns of networks drawn at random: more than the three that two neurons and a target span
 LARGE_BATCH, SMALL_BATCH = 4096, 64
+PER_DIM = 10  # samples over d, of the runs on samples behind the rate of Theorem 2
 
 
 @dataclass(frozen=True)
@@ -420,10 +421,10 @@ class Evidence(PlainEvidence):
 
     @cached_property
     def rates(self) -> dict[int, Course]:
-        """Runs on n = 10 d samples, by d: for the rate of Theorem 2."""
+        """Runs on n = `PER_DIM` d samples, by d: for the rate of Theorem 2."""
         found = {}
         for dim in self.sizes.rate_dims:
-            chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=10 * dim)
+            chosen = BothLayersSettings(dim=dim, scale=1e-3, samples=PER_DIM * dim)
             times = np.arange(0, 1601, 4)
             run = _descend(chosen, STEP, 1600, self.sizes.rate_seeds, record=Record(times, weights=True))
             found[dim] = _course(run, STEP, 1e-3)

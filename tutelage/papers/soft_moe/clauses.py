@@ -53,7 +53,11 @@ def hypotheses(settings: SoftMoeSettings) -> tuple[Hypothesis, ...]:
     chance, m, k = delta(settings), settings.students, settings.teachers
     many = ENOUGH * k * math.log(k / min(chance, MOST_DELTA))
     return (
-        Hypothesis("delta_P = m^2 / (0.3 sqrt(d)) is below 1/7", chance < MOST_DELTA, chance, MOST_DELTA, "<"),
+        # The theorem's poly(m, 1/delta_P) has no name: d = m^4 / (0.3 delta_P)^2 is how delta_P is chosen here.
+        Hypothesis(
+            "delta_P < 1/7 and d >= poly(m, 1/delta_P), read as delta_P = m^2 / (0.3 sqrt(d)) < 1/7",
+            *(chance < MOST_DELTA, chance, MOST_DELTA, "<"),
+        ),
         Hypothesis("m >= m* log(m*/delta_P) / 2", m >= many, m, many, ">="),
     )
 

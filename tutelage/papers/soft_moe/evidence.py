@@ -25,7 +25,7 @@ class Sizes:
 
 
 QUICK = Sizes((10**6, 10**7), 3)
-FULL = Sizes((10**8, 10**9, 10**10), 6)
+FULL = Sizes((10**8, 10**9, 10**10), 20)
 
 
 @dataclass(frozen=True)

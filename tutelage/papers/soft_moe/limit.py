@@ -14,6 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.stats import norm
 
 from tutelage.papers.soft_moe.growth import Growth
 from tutelage.papers.soft_moe.matching import removals
@@ -144,6 +146,39 @@ class Limits:
 @functools.lru_cache(maxsize=64)
 def _limit(students: int, teachers: int, draws: int, start: str) -> Limit:
     return Limit(students, teachers, draws, start)
+
+
+STRONGEST = 16.0
+"""A product is above half of it in one draw of 1e15."""
+
+
+def one_teacher(students: int) -> float:
+    """The chance that one teacher gets a student of its own, exactly: no draws.
+
+    Edges come in the order of their strength, `z` of a teacher and `-2 s` of two students. Of products that have not
+    come by strength `a` no more is known than that they are weaker. So with k students left one of them goes to the
+    teacher at the rate `k phi(a)/Phi(a)`, two cancel at `k (k-1)/2 phi(a/2)/(2 Phi(a/2))`, and the chance at strength
+    `a` follows from that of k - 2. For m to infinity it goes to 0.80 if m is even and to 0.81 if m is odd, where the
+    last student has nobody to cancel with; `1 - exp(-int_0^inf 2 phi(2a)/Phi(-a) da) = 0.803` is that of a mean field.
+
+    ```python
+    >>> from tutelage.papers.soft_moe.limit import one_teacher
+    >>> [round(one_teacher(students), 3) for students in (1, 2, 5, 100, 101)]
+    [0.5, 0.5, 0.671, 0.789, 0.797]
+
+    ```
+    """
+    left = np.arange(students, 0, -2)[::-1].astype(float)
+
+    def slope(strength: float, chance: Numbers) -> Numbers:
+        to_teacher = left * norm.pdf(strength) / norm.cdf(strength)
+        together = left * (left - 1) / 2 * norm.pdf(strength / 2) / (2 * norm.cdf(strength / 2))
+        return np.asarray(to_teacher * (1 - chance) + together * (np.append(0.0, chance[:-1]) - chance))
+
+    found = solve_ivp(
+        slope, (0, STRONGEST), np.zeros(len(left)), "LSODA", rtol=1e-8, atol=1e-10, lband=min(1, len(left) - 1), uband=0
+    )
+    return float(found.y[-1, -1])
 
 
 def _cost(taught: Numbers, between: Numbers) -> Numbers:

@@ -11,7 +11,7 @@ from tutelage.papers.soft_moe.races import STAGE, Race
 from tutelage.papers.soft_moe.settings import SoftMoeSettings
 from tutelage.study import Size
 
-SEEDS: dict[Size, int] = {"quick": 2, "full": 10}
+SEEDS: dict[Size, dict[str, int]] = {"quick": {"flipped": 2, "even": 2}, "full": {"flipped": 10, "even": 20}}
 FLIPPED_DIM = 10**8
 EVEN_DIM, EVEN_UNTIL, DEGREE = 10**6, 0.04, 4
 """Experts of degree 4 turn on the time scale d: to 0.04 d, since `t = d / (48 z^2)` with `z` of order 1."""
@@ -30,13 +30,13 @@ class Repairs:
     def flipped(self) -> Race:
         """Students whose experts' signs are flipped so that few point away from each other."""
         settings = self._varied(init="flipped", dim=max(self.settings.dim, FLIPPED_DIM))
-        return Race(settings, SEEDS[self.size], STAGE * math.sqrt(settings.dim) + 10, records=40)
+        return Race(settings, SEEDS[self.size]["flipped"], STAGE * math.sqrt(settings.dim) + 10, records=40)
 
     @cached_property
     def even(self) -> Race:
         """The paper's start with experts of an even degree."""
         settings = self._varied(init="iid", degree=DEGREE, dim=EVEN_DIM)
-        return Race(settings, SEEDS[self.size], EVEN_UNTIL * settings.dim, records=40)
+        return Race(settings, SEEDS[self.size]["even"], EVEN_UNTIL * settings.dim, records=40)
 
 
 def paired(race: Race) -> NDArray[np.bool_]:

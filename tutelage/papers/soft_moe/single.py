@@ -29,7 +29,7 @@ DIMS = (10**3, 10**4, 10**6)
 NORMS = ((1.0, 1.0), (0.95, 1.05))  # of router and expert; the second at the middle dim only
 # sqrt(dim) times gamma1, gamma2, zeta1, zeta2: a fixed start of the size that a random one has.
 START = (0.8, 0.5, -0.6, 0.4)
-SLOW = (0.05, 0.025)
+SLOW = (0.05, 0.025, 0.0125)
 HALF = 0.5
 RECORDS = 80
 FRAME = 6  # two vectors of the teacher, four of the students

@@ -107,7 +107,7 @@ def sample_threshold(evidence: Evidence) -> Finding:
     def half(drawn: NDArray[np.intp]) -> Numbers:
         """The n of each d with which half of these data sets succeed."""
         shares = [{ratio: np.mean(good[drawn]) for ratio, good in by.items()} for by in runs.values()]
-        return dims * [_crossing(np.array(list(by)), np.array(list(by.values()))) for by in shares]
+        return dims * [crossing(np.array(list(by)), np.array(list(by.values()))) for by in shares]
 
     law, places = lines.exponent_over_seeds(dims, half, count), half(np.arange(count)) / dims
     texts = [
@@ -119,7 +119,7 @@ def sample_threshold(evidence: Evidence) -> Finding:
     return interval_is(law.value, law.interval, 1.0, within=0.25, seeds=count, detail=text)
 
 
-def _crossing(ratios: Numbers, share: Numbers) -> float:
+def crossing(ratios: Numbers, share: Numbers) -> float:
     """Where the recovered share first passes 1/2, by interpolation; nan when it does not."""
     above = share >= 0.5
     if above[0] or not above.any():
@@ -179,7 +179,7 @@ def _no_growth(evidence: Evidence, name: str, bound: Callable, summary: Callable
     return all_of([replace(found[0], detail=text), *found[1:]])
 
 
-TAIL = 1.0  # t of Lemma 23: a probability of 1 - 1/e, which a hundred data sets can show
+TAIL = 1.0  # t of Lemma 23: a probability of 1 - 1/e, which sixty data sets can show
 
 
 def truncated_mean(evidence: Evidence) -> Finding:
@@ -300,8 +300,8 @@ CLAIMS = (
         "d = 2, 13 points, tau = 1, 4, 9, probability 1 - 1/e",
         tail_on_a_net,
         kind=Kind.READING,
-        reading="C = 8 and c = 1/2 are taken, and the probability of a hundred data sets. A smaller C does, too, down "
-        "to the measured one.",
+        reading="C = 8 and c = 1/2 are taken, and a probability that sixty data sets can show. A smaller C does, too, "
+        "down to the measured one.",
         explanation="The net has 13 points in the plane.",
     ),
     Claim(
@@ -312,7 +312,7 @@ CLAIMS = (
         truncated_mean,
         kind=Kind.READING,
         reading="C is one that does not grow with n: the exponent in n of the ratio is at most 1/4, at tau = 1, 4 and "
-        "16. In the plane, where arcs can be enumerated; for larger d the supremum is not known.",
+        "9. In the plane, where arcs can be enumerated; for larger d the supremum is not known.",
         explanation="The true mean goes as sqrt(d/n), and grows less than tau.",
     ),
     Claim(
@@ -323,7 +323,7 @@ CLAIMS = (
         truncated_tail,
         kind=Kind.READING,
         reading="C is one that does not grow with n: the exponent in n of the ratio is at most 1/4, at tau = 1, 4 and "
-        "16. In the plane, where arcs can be enumerated; t = 1 is what a hundred data sets can show.",
+        "9. In the plane, where arcs can be enumerated; t = 1 is what sixty data sets can show.",
         explanation="The quantile follows the mean (BL60).",
     ),
 )

@@ -276,7 +276,7 @@ def half_space_success(evidence: Evidence) -> Finding:
         )
         good, total = good + int(success.sum()), total + len(success)
         inside, inside_good = inside + int(halves.sum()), inside_good + int(success[halves].sum())
-    text = f"{inside_good} of {inside} succeed among starts whose directions lie in a half-space."
+    text = f"{good} of {total} succeed; {inside_good} of {inside} of the starts whose directions lie in a half-space."
     if not inside:
         return Finding(Verdict.NOT_REACHED, seeds=total, detail="No start lay in a half-space.")
     return every(good, total, detail=text)
@@ -425,6 +425,10 @@ CLAIMS = (
         "With v_i Gaussian of variance sigma^2/2 the success probability is a constant, whatever d.",
         "k = 2, sigma -> 0",
         gaussian_failures,
+        kind=Kind.READING,
+        reading="The remark names no constant and no accuracy. The constant is taken as 1/2, and at each d the exact "
+        "interval of the failures must have 1/2 and lie within a tenth of it. Another constant would be refuted by the "
+        "same runs.",
         unconditional="The law of the start is the whole hypothesis, and runs are drawn from it.",
         explanation="The constant is 1/2: v_i + a.w_i/|a| is symmetric and independent of that of the other unit.",
     ),

@@ -176,11 +176,11 @@ def sheet_2(tree: xr.DataTree) -> Sheet:
         panels,
         columns=3,
         caption="Population gradient descent from Xavier starts, d = 100, step 0.1, one seed each; crosses are "
-        "starts, stars are ends. Red and blue: positive and negative outgoing weights; diamonds, purple and green: "
-        "sums of a group at the end. With v fixed, units of this seed stay off the axis and plain group sums are a "
-        "and -a, as the text says. With both layers trained from a small start every unit ends on the line of a, for "
-        "every k, and sums must be weighted by |v|; from a start of scale 1 two units take part and others lose their "
-        "outgoing weights.",
+        "starts, stars are ends. Orange and blue: positive and negative outgoing weights; diamonds, pink and "
+        "green: sums of their groups at the end. With v fixed, units of this seed stay off the axis and plain group "
+        "sums are a and -a, as the text says. With both layers trained from a small start every unit ends on the line "
+        "of a, for every k, and sums must be weighted by |v|; from a start of scale 1 two units take part and others "
+        "lose their outgoing weights.",
     )
 
 
