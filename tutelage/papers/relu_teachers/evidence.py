@@ -11,12 +11,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage import descend, flow
 from tutelage.dynamics import Record, Stop
 from tutelage.papers.evidence import PlainEvidence
-from tutelage.papers.relu_teachers import batch, kernel, recipe
+from tutelage.papers.relu_teachers import batch, kernel, near, recipe, section4
 from tutelage.papers.relu_teachers.chain import (
     EPS2_GROWTH,
     first_phase_time,
@@ -28,6 +29,7 @@ from tutelage.papers.relu_teachers.chain import (
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.phases import NEEDED
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.papers.relu_teachers.slow import slow_state
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, Track
 from tutelage.problem import Numbers
@@ -37,9 +39,14 @@ STUDENTS = {1: 3, 2: 6, 3: 6, 4: 8}
 """Students by number of teachers: groups of three, of two for more."""
 
 EPS1, EPS2 = 0.1, 1e-3
+EPS2_SMALL = 1e-30
+"""So small that Eq. 9 asks for a loss below the plateau of two teachers."""
 # Starts by their length sigma sqrt(d), so that settings.dim does not change what they are.
 SMALL = 1e-5
 LONG = 1e-2  # of long runs: angles that start smaller need longer than s = 1e6 to forget it
+
+
+GROUPS = (2, 3, 4, 6, 8, 12)  # students of a group whose constant is looked at
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Sizes:
 
     literal: tuple[tuple[int, float], ...]
     sweep: tuple[float, ...]
+    swept: tuple[int, ...]
     until: float
     mono_teachers: tuple[int, ...]
     mono_steps: int
@@ -57,19 +65,24 @@ class Sizes:
     networks: int
     widths: tuple[int, ...]
     path_steps: int
+    near: int
+    updates: int
+    batch: int
 
 
-# `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus. Up to 1024
-# records are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
+# `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus, all taken
+# with k = 2 and the ends with the k of `swept`, too; `updates` and `batch` are those of Section 4. Up to 1024 records
+# are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
 QUICK = Sizes(
-    literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14), until=1e6,
+    literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14, 1e-25), swept=(1,), until=1e6,
     mono_teachers=(2,), mono_steps=1000, loads=(0.6, 2.4), starts=300, start_dims=(10, 20, 50), networks=6,
-    widths=(2, 3, 5, 10, 20, 40), path_steps=1000,
+    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=20, updates=2500, batch=256,
 )  # fmt: skip
 FULL = Sizes(
-    literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-8, 1e-11, 1e-14), until=1e8,
+    literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-6, 1e-8, 1e-10, 1e-15, 1e-20, 1e-25),
+    swept=(1, 3, 4), until=1e8,
     mono_teachers=(1, 2, 4), mono_steps=1000, loads=(0.6, 1.2, 2.4), starts=3000, start_dims=(5, 10, 20, 50),
-    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000,
+    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=200, updates=5000, batch=512,
 )  # fmt: skip
 
 
@@ -210,11 +223,26 @@ class Evidence(PlainEvidence):
     @cached_property
     def sweep(self) -> dict[float, Track]:
         """k = 2, weak recovery with smaller and smaller sigma sqrt(d): long plateaus."""
-        found = {}
-        for length in self.sizes.sweep:
-            times = np.concatenate([np.geomspace(0.1 * length, 0.05, 60), np.linspace(0.05, 9, 180)])
-            found[length] = self.flow(self.start(2, length), times)
-        return found
+        return {length: self._swept(2, length) for length in self.sizes.sweep}
+
+    @cached_property
+    def swept(self) -> dict[tuple[int, float], Track]:
+        """The largest and the smallest sigma sqrt(d) of `sweep` with other numbers of teachers, by (k, length)."""
+        ends = self.sizes.sweep[0], self.sizes.sweep[-1]
+        return {(k, length): self._swept(k, length) for k in self.sizes.swept for length in ends}
+
+    def _swept(self, teachers: int, length: float) -> Track:
+        """Dense while students part, which takes to s = 17 for the smallest start, then to s = 1e4."""
+        clocks = *clock(teachers), clock(teachers, EPS2_SMALL)[1]
+        early, late = np.geomspace(0.1 * length, 0.05, 60), np.geomspace(20.5, 1e4, 80)
+        return self.flow(
+            self.start(teachers, length), np.unique(np.concatenate([early, np.linspace(0.05, 20, 400), clocks, late]))
+        )
+
+    @property
+    def of_small_starts(self) -> list[Track]:
+        """All runs from weak recovery with small sigma and groups of one size, more than one student each."""
+        return [*self.sweep.values(), *self.swept.values()]
 
     @cached_property
     def aligned(self) -> dict[int, Track]:
@@ -319,6 +347,17 @@ class Evidence(PlainEvidence):
             found[k, m] = float(np.linalg.eigvalsh(hessian(np.repeat(teacher, m // k, 0) * k / m, teacher))[-1])
         return found
 
+    @cached_property
+    def trained(self) -> dict[section4.Case, xr.Dataset]:
+        """The runs of Section 4 from weak recovery; quick ones have half the updates, twice as long."""
+        settings = self.settings.model_copy(update={"steps": self.sizes.updates, "batch": self.sizes.batch})
+        found = {}
+        for case in dict.fromkeys((*section4.FIGURE_2, *section4.FIGURE_3)):
+            taken = case if self.full else case._replace(eta=2 * case.eta)
+            run = section4.trained(settings, taken, "weak", 5 if self.full else 3)
+            found[case] = section4.traces(run, taken, settings.norm)
+        return found
+
     # Starts and constructed states.
 
     @cached_property
@@ -342,17 +381,38 @@ class Evidence(PlainEvidence):
         short = kernel.loss(0.45 * np.eye(1, 2).repeat(2, 0), np.eye(1, 2))
         return (*found, Tilted(2, 0.0, short))
 
+    @cached_property
+    def near(self) -> tuple[Step, ...]:
+        """States near a minimum with any angles, shares and sums, in the box of Lemma 5, for `near` draws of each kind."""
+        return tuple(near.states(self.random(21), self.sizes.near))
+
+    @cached_property
+    def aligned_states(self) -> tuple[tuple[float, Step], ...]:
+        """States as phase 2 is said to have them, each with its eps2: angles up to it, and heights within Eq. 34."""
+        return tuple(near.aligned(self.random(22), self.sizes.near, 1e-3))
+
+    @cached_property
+    def boxes(self) -> tuple[near.Box, ...]:
+        """States anywhere in the box of Lemma 7."""
+        return tuple(near.boxes(self.random(23), self.sizes.near))
+
+    @cached_property
+    def shares(self) -> dict[int, float]:
+        """C(n) of n equal students, from the state that a random start reaches, by n."""
+        rows = {n: self.random(24 + n).standard_normal((n, n - 1)) for n in GROUPS}
+        return {n: slow_state(np.ones(n), start).constant for n, start in rows.items()}
+
 
 def most_other(eps1: float, teachers: int) -> float:
     """The zeta of Theorem 6, eps1^2/(10 k), but for rounding: how far angles to other teachers are from pi/2."""
     return (1 - 1e-9) * eps1**2 / (10 * teachers)
 
 
-def clock(teachers: int) -> tuple[float, float]:
-    """T1 and T2 in flow time for eps1 = 0.1 and the largest eps2 of Lemma 3."""
+def clock(teachers: int, eps2: float = EPS2_GROWTH) -> tuple[float, float]:
+    """T1 and T2 in flow time for eps1 = 0.1 and, unless told otherwise, the largest eps2 of Lemma 3."""
     students = STUDENTS[teachers]
     first = first_phase_time(EPS1, teachers, students)
-    return first, second_phase_time(EPS1, EPS2_GROWTH, teachers, students)
+    return first, second_phase_time(EPS1, eps2, teachers, students)
 
 
 def _track(run: Run, chosen: ReluTeachersSettings, eps1: float) -> Track:
