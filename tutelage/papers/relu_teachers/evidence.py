@@ -5,6 +5,7 @@ stiff one, from a start of 1e-29, takes a million steps where an angle is below 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +47,7 @@ SMALL = 1e-5
 LONG = 1e-2  # of long runs: angles that start smaller need longer than s = 1e6 to forget it
 
 
+ENOUGH = 1e-12
 GROUPS = (2, 3, 4, 6, 8, 12)  # students of a group whose constant is looked at
 
 
@@ -76,14 +78,26 @@ class Sizes:
 QUICK = Sizes(
     literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14, 1e-25), swept=(1,), until=1e6,
     mono_teachers=(2,), mono_steps=1000, loads=(0.6, 2.4), starts=300, start_dims=(10, 20, 50), networks=6,
-    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=20, updates=2500, batch=256,
+    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=3, updates=2500, batch=256,
 )  # fmt: skip
 FULL = Sizes(
     literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-6, 1e-8, 1e-10, 1e-15, 1e-20, 1e-25),
     swept=(1, 3, 4), until=1e8,
     mono_teachers=(1, 2, 4), mono_steps=1000, loads=(0.6, 1.2, 2.4), starts=3000, start_dims=(5, 10, 20, 50),
-    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=200, updates=5000, batch=512,
+    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=25, updates=5000, batch=512,
 )  # fmt: skip
+
+
+class ByDimension(dict[int, Numbers]):
+    """Samples by dimension, each made when first asked for."""
+
+    def __init__(self, make: Callable[[int], Numbers]):
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, dim: int) -> Numbers:
+        self[dim] = self.make(dim)
+        return self[dim]
 
 
 @dataclass(frozen=True)
@@ -163,6 +177,11 @@ class Evidence(PlainEvidence):
         """Random students (N, m, n), and orthogonal teachers of norm 1 on the first axes, (k, n)."""
         first = self.random(tag).standard_normal((self.sizes.networks, students, columns))
         return 0.5 * first, np.eye(teachers, columns)
+
+    def kernels(self, angles: Numbers) -> Numbers:
+        """g(a, b) of unit vectors at these angles."""
+        units = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(-1, 2)
+        return kernel.kernel(np.eye(1, 2), units).reshape(angles.shape)
 
     # Flows.
 
@@ -361,9 +380,9 @@ class Evidence(PlainEvidence):
     # Starts and constructed states.
 
     @cached_property
-    def starts(self) -> dict[int, Numbers]:
-        """Gaussian starts (N, 6, n) of six students of two teachers, sigma = 1, by dimension."""
-        return {dim: self._starts(dim) for dim in (*self.sizes.start_dims, 100)}
+    def starts(self) -> ByDimension:
+        """Gaussian starts (N, 6, n) of six students of two teachers, sigma = 1, by dimension, when asked for."""
+        return ByDimension(self._starts)
 
     def _starts(self, dim: int) -> Numbers:
         problem = recipe.problem(ReluTeachersSettings(dim=dim, teachers=2, students=6, norm=NORM, scale=1.0))
@@ -382,9 +401,15 @@ class Evidence(PlainEvidence):
         return (*found, Tilted(2, 0.0, short))
 
     @cached_property
-    def near(self) -> tuple[Step, ...]:
-        """States near a minimum with any angles, shares and sums, in the box of Lemma 5, for `near` draws of each kind."""
-        return tuple(near.states(self.random(21), self.sizes.near))
+    def near_states(self) -> tuple[tuple[float, Step], ...]:
+        """States near a minimum with any angles, shares and sums, in the box of Lemma 5, and their losses.
+
+        Losses are plain sums of terms of order one: from `ENOUGH` on relative errors of 1e-3 are left.
+        """
+        drawn = (
+            (kernel.loss(each.first, each.teacher), each) for each in near.states(self.random(21), self.sizes.near)
+        )
+        return tuple((loss, step) for loss, step in drawn if loss > ENOUGH)
 
     @cached_property
     def aligned_states(self) -> tuple[tuple[float, Step], ...]:
@@ -395,6 +420,11 @@ class Evidence(PlainEvidence):
     def boxes(self) -> tuple[near.Box, ...]:
         """States anywhere in the box of Lemma 7."""
         return tuple(near.boxes(self.random(23), self.sizes.near))
+
+    @cached_property
+    def box_hessians(self) -> tuple[Numbers, ...]:
+        """Their Hessians by the corrected blocks (HESS:corrected)."""
+        return tuple(hessian(box.first, box.teacher) for box in self.boxes)
 
     @cached_property
     def shares(self) -> dict[int, float]:

@@ -17,15 +17,15 @@ BOXES = ((1, 1), (1, 2), (1, 20), (2, 4), (2, 20), (4, 8), (4, 40))
 
 
 def states(random: np.random.Generator, draws: int) -> Iterator[Step]:
-    """Largest angle `theta`; sums off their teacher by 0, theta^2, theta^1.5 and theta, which Lemma 4 tells apart."""
+    """Angles up to theta; sums off by up to 0, theta^2, theta^1.5 and theta; norms in the box of Lemma 5."""
     for k, m in SHAPES:
         for theta in ANGLES:
             for power in (np.inf, 2.0, 1.5, 1.0):
                 for _ in range(draws):
                     tau = np.arange(m) % k
-                    share = np.exp(0.3 * random.standard_normal(m))
+                    share = np.exp(random.uniform(-0.35, 0.35, m))
                     height = share / np.bincount(tau, weights=share)[tau]
-                    height *= (1 + theta**power * random.uniform(-1, 1, k))[tau]
+                    height *= (1 + theta**power * random.uniform(-0.6, 0.6, k))[tau]
                     yield Step(_leaning(random, tau, height, theta * random.uniform(0, 1, m)), np.eye(k, m + k), 1, tau)
 
 
@@ -36,7 +36,7 @@ def aligned(random: np.random.Generator, draws: int, eta: float) -> Iterator[tup
             for _ in range(draws):
                 tau = np.arange(m) % k
                 share = random.uniform(0.5, 1, m)
-                height = share / np.bincount(tau, weights=share)[tau] * random.uniform(0.01, 1 - 25 * eps2, k)[tau]
+                height = share / np.bincount(tau, weights=share)[tau] * random.uniform(0.01, 1 - 76 * eps2, k)[tau]
                 angle = eps2 * random.choice((1.0, random.uniform()), m)
                 yield eps2, Step(_leaning(random, tau, height, angle), np.eye(k, m + k), eta, tau)
 
