@@ -28,7 +28,9 @@ from tutelage.papers.relu_teachers.chain import (
     second_phase_time,
 )
 from tutelage.papers.relu_teachers.hessian import hessian
+from tutelage.papers.relu_teachers.late import Chain
 from tutelage.papers.relu_teachers.phases import NEEDED
+from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.papers.relu_teachers.slow import slow_state
 from tutelage.papers.relu_teachers.steps import Step
@@ -274,6 +276,18 @@ class Evidence(PlainEvidence):
             times = np.concatenate([np.geomspace(1e-8, 1e-2, 20), np.linspace(1e-2, end, 30)])
             found[k] = self.flow(chosen, times, eps1)
         return found
+
+    # What is known in closed form of the plateau.
+
+    @property
+    def mean_rates(self) -> dict[int, float]:
+        """d h_i*/ds on the mean direction, by the number of teachers."""
+        return {k: Plateau(k, k, NORM).projection_rate for k in (3, 4, 8)}
+
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """Appendix A for several teachers."""
+        return tuple(Chain(k, m) for k, m in ((2, 6), (3, 6), (4, 8)))
 
     # Descents.
 

@@ -17,7 +17,6 @@ from tutelage.problem import Numbers
 
 LEAST = 1e-3  # of the c of Eq. 10, which the paper leaves open: any that is not tiny will do
 SHARE = 0.99  # of the c that the exact law has at late times: what the corrected theorem promises from T* on
-CHAINS = ((2, 6), (3, 6), (4, 8))
 
 
 def length(track: Track) -> float:
@@ -73,7 +72,7 @@ def _rate(evidence: Evidence, one_teacher: bool) -> Finding:
 
 
 def rate_of_chain(evidence: Evidence) -> Finding:
-    chains = [Chain(k, m) for k, m in CHAINS]
+    chains = evidence.chains
     text = "; ".join(
         f"k = {one.teachers}, m = {one.students}: eps2 = 1e{one.log10_eps2:.0f}, sigma sqrt(d) = "
         f"1e{one.log10_length:.0f}, T2 = {one.second:.1f}, the plateau lasts to {one.waits_until:.0f}, c <= "
@@ -114,7 +113,7 @@ def _end(evidence: Evidence, one_teacher: bool) -> Finding:
 
 
 def end_of_chain(evidence: Evidence) -> Finding:
-    chains = [Chain(k, m) for k, m in CHAINS]
+    chains = evidence.chains
     ratios = [HELD * one.level.loss / one.loss_allowed for one in chains]
     text = "; ".join(
         f"k = {one.teachers}, m = {one.students}: at T2 = {one.second:.1f} the loss is at least "

@@ -113,11 +113,11 @@ def smoothness(evidence: Evidence) -> Finding:
     norms, shares = [], []
     for box, matrix in zip(evidence.boxes, evidence.box_hessians, strict=True):
         norms.append(float(np.max(np.abs(np.linalg.eigvalsh(matrix)))))
-        students, teachers = len(box.first), len(box.teacher)
-        shares.append(norms[-1] / ((students + 1) / 2 + 30 * teachers * max(box.counts) / math.pi))
+        rows = (len(box.first) + 1) / 2 + 30 * len(box.teacher) * max(box.counts) / math.pi
+        shares.append(norms[-1] / rows)
     students = np.array([len(box.first) for box in evidence.boxes])
-    text = f"Largest norm over (m + 1)/2 + 30 k max m_l/pi, m to {max(students)}; over m it is at most "
-    text += f"{np.max(norms / students):.2f}."
+    text = f"Largest norm over (m + 1)/2 + 30 k max m_l/pi, m to {np.max(students)}; over m it is at most "
+    text += f"{np.max(np.array(norms) / students):.2f}."
     worst = max(box.excess for box in evidence.boxes)
     inside = Hypothesis("nv/(5 m_l) <= |w_i| <= 5 nv/m_l, relative", worst <= 1, worst, 1.0)
     return given(at_most(shares, 1.0, seeds=len(norms), detail=text), inside)

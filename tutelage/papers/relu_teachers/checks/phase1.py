@@ -110,11 +110,10 @@ def _sum(track: Track) -> Finding:
 
 def sums_two(evidence: Evidence) -> Finding:
     """Runs, and for more teachers the rate of the mean direction, which P1-RATE:k=2 compares with runs."""
-    more = (3, 4, 8)
-    rates = {k: Plateau(k, k, NORM).projection_rate for k in more}
+    rates = evidence.mean_rates
     text = "By the rate of the mean direction: "
-    text += ", ".join(f"{rates[k]:.4f} for k = {k}, at least {_sum_bounds(k)[0]:.4f} allowed" for k in more) + "."
-    by_rate = at_least([rates[k] - _sum_bounds(k)[0] for k in more], 0.0, detail=text)
+    text += ", ".join(f"{rates[k]:.4f} for k = {k}, at least {_sum_bounds(k)[0]:.4f} allowed" for k in rates) + "."
+    by_rate = at_least([rates[k] - _sum_bounds(k)[0] for k in rates], 0.0, detail=text)
     return all_of([_each(evidence, _sum, 2), by_rate])
 
 
