@@ -47,7 +47,7 @@ CLAIMS = (
         "flow, weak recovery, groups of one size; sigma sqrt(d) from 0.01 to 1e-25",
         balanced,
         kind=Kind.READING,
-        reading="The words have no size; 1 % is taken. The smaller sigma, the nearer to equal the norms are.",
+        reading="The words have no size; 1 % is taken. It does not hang on sigma, from 0.01 down.",
         explanation="The students collapse onto one direction and grow by the same amount; what differs is the start.",
     ),
     Claim(
