@@ -21,7 +21,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 # Small sizes: only verdicts are tested here, and every claim must be decided by them.
 TINY = dataclasses.replace(
     QUICK, literal=((1, 0.2), (2, 0.1)), mono_steps=300, loads=(2.4,), starts=1500, start_dims=(10,), networks=2,
-    path_steps=300, widths=(2, 5, 20, 40), near=1, batch=128,
+    path_steps=300, widths=(2, 5, 20, 40), near=1,
 )  # fmt: skip
 
 

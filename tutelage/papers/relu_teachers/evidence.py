@@ -70,23 +70,22 @@ class Sizes:
     widths: tuple[int, ...]
     path_steps: int
     near: int
-    updates: int
-    batch: int
+    section4: tuple[int, int, int]
 
 
 # `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus, all taken
-# with k = 2 and the ends with the k of `swept`, too; `updates` and `batch` are those of Section 4. Up to 1024 records
+# with k = 2 and the ends with the k of `swept`, too; `section4` has its updates, batch and dimension. Up to 1024 records
 # are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
 QUICK = Sizes(
     literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14, 1e-25), swept=(1,), until=1e6,
     mono_teachers=(2,), mono_steps=1000, loads=(0.6, 2.4), starts=300, start_dims=(10, 20, 50), networks=6,
-    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=3, updates=2500, batch=256,
+    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=3, section4=(2500, 256, 20),
 )  # fmt: skip
 FULL = Sizes(
     literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-6, 1e-8, 1e-10, 1e-15, 1e-20, 1e-25),
     swept=(1, 3, 4), until=1e8,
     mono_teachers=(1, 2, 4), mono_steps=1000, loads=(0.6, 1.2, 2.4), starts=3000, start_dims=(5, 10, 20, 50),
-    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=25, updates=5000, batch=512,
+    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=25, section4=(5000, 512, 100),
 )  # fmt: skip
 
 
@@ -382,8 +381,10 @@ class Evidence(PlainEvidence):
 
     @cached_property
     def trained(self) -> dict[section4.Case, xr.Dataset]:
-        """The runs of Section 4 from weak recovery; quick ones have half the updates, twice as long."""
-        settings = self.settings.model_copy(update={"steps": self.sizes.updates, "batch": self.sizes.batch})
+        """The runs of Section 4 from weak recovery; quick ones have half the updates, twice as long, in a dimension
+        in which the noise of a batch is that of the paper's settings."""
+        steps, batch, dim = self.sizes.section4
+        settings = self.settings.model_copy(update={"steps": steps, "batch": batch, "dim": dim})
         found = {}
         for case in dict.fromkeys((*section4.FIGURE_2, *section4.FIGURE_3)):
             taken = case if self.full else case._replace(eta=2 * case.eta)
