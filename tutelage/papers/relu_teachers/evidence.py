@@ -74,8 +74,8 @@ class Sizes:
 
 
 # `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus, all taken
-# with k = 2 and the ends with the k of `swept`, too; `section4` has its updates, batch and dimension. Up to 1024 records
-# are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
+# with k = 2 and the ends with the k of `swept`, too; `section4` has its updates, batch and dimension. Up to 1024
+# records are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
 QUICK = Sizes(
     literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14, 1e-25), swept=(1,), until=1e6,
     mono_teachers=(2,), mono_steps=1000, loads=(0.6, 2.4), starts=300, start_dims=(10, 20, 50), networks=6,
