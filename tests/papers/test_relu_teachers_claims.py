@@ -15,6 +15,7 @@ from tutelage.papers.relu_teachers.claims import CLAIMS
 from tutelage.papers.relu_teachers.evidence import QUICK, ByDimension, Evidence, Tilted, clock
 from tutelage.papers.relu_teachers.hessian import hessian
 from tutelage.papers.relu_teachers.late import Chain
+from tutelage.papers.relu_teachers.section4 import FIGURE_3
 from tutelage.papers.relu_teachers.steps import linear_matrix
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -127,6 +128,10 @@ class Sooner(Chain):
     largest_constant = 1.0
 
 
+def of_large_start(change):
+    return lambda old, _: {case: change(found) if case == FIGURE_3[0] else found for case, found in old.items()}
+
+
 SOONER = lambda old, _: tuple(Sooner(one.teachers, one.students) for one in old)  # noqa: E731
 BACKWARDS = each(lambda found: found.assign(t1=-found["t1"], t2=-found["t2"]))
 RISING = each(lambda found: found.assign(loss=1 / found["loss"]))
@@ -228,8 +233,8 @@ PLANTED = {
     "S4-K:rate": {"trained": RISING},
     "S4-M": {"trained": BACKWARDS},
     "S4-M:rate": {"trained": ALIKE},
-    "S4-SIGMA": {"trained": BACKWARDS},
-    "S4-SIGMA:rate": {"trained": RISING},
+    "S4-SIGMA": {"trained": of_large_start(lambda found: found.assign(t1=2 * found["t1"], t2=2 * found["t2"]))},
+    "S4-SIGMA:rate": {"trained": of_large_start(lambda found: found.assign(loss=found["loss"] ** 2))},
     "S4-ETA": {"trained": BACKWARDS},
     "S4-ETA:slope": {"trained": RISING},
     "S4-ETA:loss": {"trained": RISING},

@@ -388,7 +388,7 @@ class Evidence(PlainEvidence):
         found = {}
         for case in dict.fromkeys((*section4.FIGURE_2, *section4.FIGURE_3)):
             taken = case if self.full else case._replace(eta=2 * case.eta)
-            run = section4.trained(settings, taken, "weak", 5 if self.full else 3)
+            run = section4.trained(settings, taken, "weak", 5 if self.full else 8)
             found[case] = section4.traces(run, taken, settings.norm)
         return found
 

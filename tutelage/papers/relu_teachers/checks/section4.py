@@ -59,9 +59,7 @@ def more_teachers(evidence: Evidence) -> Finding:
 
 
 def more_teachers_rate(evidence: Evidence) -> Finding:
-    return all_of(
-        [_slower(evidence, FEW, USUAL, late_slopes, SLOPE), _slower(evidence, FEW, USUAL, _end, END)],
-    )
+    return _slower(evidence, FEW, USUAL, _end, END)
 
 
 def more_students(evidence: Evidence) -> Finding:
@@ -121,8 +119,8 @@ CLAIMS = (
         f"{SETTING}: k = 2 and 4, m = 20",
         more_teachers_rate,
         kind=Kind.READING,
-        reading=RATE.format("the exponent of the loss over the second half of the updates, and its last value as well"),
-        explanation="Groups are smaller: C(n) is larger, there are more of them, and they get there later.",
+        reading=RATE.format("the last loss over the first; exponents depend on the phase that a run is in"),
+        explanation="Groups are smaller, there are more of them, and they get there later.",
     ),
     Claim(
         "S4-M",
