@@ -149,7 +149,7 @@ def printed_hessians(_, __):
 
 ROW = lambda dims: np.eye(1, dims)[0]  # noqa: E731
 REVERSED = data(loss=lambda found: found["loss"].copy(data=found["loss"].values[:, ::-1]))
-GROWING = data(loss=lambda found: found["loss"] * (1 + found["time"]))
+GROWING = data(loss=lambda found: found["loss"] * (1 + found["time"]) ** 3)
 LATER = replaced(dataset=lambda run: run.dataset.assign_coords(time=1.05 * run.dataset["time"]))
 BAND = with_missing(inside_the_band)
 
@@ -225,7 +225,7 @@ PLANTED = {
     "THM8": {"near_states": state_with(1e3)},
     "LEM7": {"box_hessians": each(lambda matrix: 100 * matrix)},
     "LEM7:min": {"curvatures": each(lambda value: 100 * value)},
-    "EQ38": {"aligned_states": state_with(Q=lambda step: lambda: 100 * step.Q())},
+    "EQ38": {"aligned_states": state_with(Q=lambda step: lambda: 1000 * step.Q())},
     "EQ49": {"kernels": times(1.1)},
     "BALANCE:weak": {"weak": each(first_student("first_norm", 1.5))},
     "BALANCE:gaussian": {"gaussian": weak_instead},

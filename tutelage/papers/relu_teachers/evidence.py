@@ -278,12 +278,12 @@ class Evidence(PlainEvidence):
 
     # What is known in closed form of the plateau.
 
-    @property
+    @cached_property
     def mean_rates(self) -> dict[int, float]:
         """d h_i*/ds on the mean direction, by the number of teachers."""
         return {k: Plateau(k, k, NORM).projection_rate for k in (3, 4, 8)}
 
-    @property
+    @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """Appendix A for several teachers."""
         return tuple(Chain(k, m) for k, m in ((2, 6), (3, 6), (4, 8)))
