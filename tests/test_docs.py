@@ -116,6 +116,15 @@ def test_the_table_of_theorem_1_says_what_was_recorded():
     assert len(told) == 13 and all(verdicts[id] == said for said, ids in told for id in ids.split(", "))
 
 
+def test_the_table_of_the_phases_says_what_was_recorded():
+    rows = json.loads((ROOT / "benchmarks/results/relu_teachers_full.json").read_text(encoding="utf-8"))["papers"]
+    verdicts = {row["id"]: row["verdict"] for row in rows["relu_teachers"]}
+    page = (DOCS / "papers" / "relu_teachers.md").read_text(encoding="utf-8")
+    table = page[page.index("| | one teacher |") :].split("\n\n")[0]
+    told = re.findall(r"(holds|fails|undecided) \(([^)]*)\)", table)
+    assert len(told) == 14 and all(verdicts[id] == said for said, id in told)
+
+
 def blocks(page: Path) -> list[str]:
     """The Python examples of a page."""
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
