@@ -198,7 +198,10 @@ def check(
     preset: Preset = None,
     seeds: Seeds = 10,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="ID", help="Check this claim; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="ID", help="Check this claim, and say what was seen of it in words; may be repeated."
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
     latex: Annotated[
@@ -237,7 +240,7 @@ def check(
     if as_json:
         print_json(table.records())
     elif not quiet:
-        terminal.claims(console(), table, crashes)
+        terminal.claims(console(), table, crashes, details=bool(only))
     if latex:
         from tutelage._files import deliver
 
