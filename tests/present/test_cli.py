@@ -224,8 +224,12 @@ def test_check_json_lists_every_claim(cli):
 def test_check_only_and_seeds(cli):
     (record,) = json.loads(cli("check", "tiny", "--only", "T01", "--seeds", "3", "--json").stdout)
     assert record["id"] == "T01" and record["seeds"] == 3
-    said = cli("check", "tiny", "--only", "T01", "--seeds", "3").stdout
-    assert record["detail"] in " ".join(said.split()) and record["detail"] not in cli("check", "tiny").stdout
+
+
+def test_a_claim_that_is_asked_for_is_told_in_words(cli, registered, paper):
+    registered(refuted(paper, must_hold=False))
+    assert "T99 It is one half." in cli("check", "tiny", "--only", "T99").stdout
+    assert "It is one half." not in cli("check", "tiny").stdout
 
 
 def test_a_claim_that_must_hold_and_fails_is_exit_1(cli, registered, paper):
