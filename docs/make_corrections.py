@@ -43,10 +43,7 @@ ASIDE = """## What is not listed
   both tasks in `cluster_moe` (CM-17:explored, CM-18:explored), and predictions of our own that failed (BL50).
 - Figure 2 of `beyond_ntk` (F2): our claim follows the population gradient, and the paper's figure has 10^4
   samples. That orders 4 and 6 are above 0.1 for long is right in its setting; that the plateau ends is our
-  finding, not a contradiction.
-- Eq. (9) and (10) of `relu_teachers` at small `sigma`. They hold in P2-END and P3-RATE from `sigma sqrt(d)` = 0.01. For
-  two teachers or more `T2` lies in the plateau when `sigma` is smaller (LENGTH), and the constant of Eq. (10) goes to
-  zero with it (P3-RATE:sigma). How small `sigma` may be is left open there, so this is a reading of ours."""
+  finding, not a contradiction."""
 
 
 def page() -> str:

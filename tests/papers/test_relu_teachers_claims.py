@@ -12,15 +12,17 @@ from tables import conditions_are_told
 
 from tutelage.analysis.claims import Kind, Verdict
 from tutelage.papers.relu_teachers.claims import CLAIMS
-from tutelage.papers.relu_teachers.evidence import QUICK, Evidence, Tilted, clock
+from tutelage.papers.relu_teachers.evidence import QUICK, ByDimension, Evidence, Tilted, clock
 from tutelage.papers.relu_teachers.hessian import hessian
+from tutelage.papers.relu_teachers.late import Chain
+from tutelage.papers.relu_teachers.section4 import FIGURE_3
 from tutelage.papers.relu_teachers.steps import linear_matrix
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 # Small sizes: only verdicts are tested here, and every claim must be decided by them.
 TINY = dataclasses.replace(
     QUICK, literal=((1, 0.2), (2, 0.1)), mono_steps=300, loads=(2.4,), starts=1500, start_dims=(10,), networks=2,
-    path_steps=300, widths=(2, 5, 20),
+    path_steps=300, widths=(2, 5, 20, 40), near=1,
 )  # fmt: skip
 
 
@@ -90,7 +92,7 @@ def step_with(**changes):
     names = (
         "first teacher rise after gradient predicted_rise predicted_H printed_rise printed_H cosine_rise I2 I3 split"
     )
-    names += " split_moments descent_inner"
+    names += " split_moments descent_inner theta_own eta"
 
     def plant(old, _):
         def new(*args):
@@ -104,6 +106,39 @@ def step_with(**changes):
     return plant
 
 
+def state_with(factor=1.0, **changes):
+    """States near a minimum with their losses multiplied, or some of their quantities computed anew."""
+    names = "first teacher norm tau member theta_own lengths residuals targets gradient split_moments descent_inner"
+
+    def state(step):
+        known = {name: getattr(step, name) for name in (*names.split(), "eta", "Q")}
+        return SimpleNamespace(**known | {name: make(step) for name, make in changes.items()})
+
+    return lambda old, _: tuple((factor * number, state(step)) for number, step in old)
+
+
+def starts_with(change):
+    return lambda old, _: ByDimension(lambda dim: change(old[dim]))
+
+
+class Sooner(Chain):
+    """Parameters that would leave Corollary 2 and Theorem 5 room."""
+
+    loss_allowed = 1.0
+    largest_constant = 1.0
+
+
+def of_large_start(change):
+    return lambda old, _: {case: change(found) if case == FIGURE_3[0] else found for case, found in old.items()}
+
+
+SOONER = lambda old, _: tuple(Sooner(one.teachers, one.students) for one in old)  # noqa: E731
+BACKWARDS = each(lambda found: found.assign(t1=-found["t1"], t2=-found["t2"]))
+RISING = each(lambda found: found.assign(loss=1 / found["loss"]))
+ALIKE = each(lambda found: found.assign(loss=0 * found["loss"] + (1 + found["step"]) ** -3.0))
+EQUAL = each(data(first_norm=lambda found: 0 * found["first_norm"] + 1 / 3))
+
+
 def weak_instead(_, evidence):
     return evidence.weak[2]
 
@@ -114,6 +149,7 @@ def printed_hessians(_, __):
 
 ROW = lambda dims: np.eye(1, dims)[0]  # noqa: E731
 REVERSED = data(loss=lambda found: found["loss"].copy(data=found["loss"].values[:, ::-1]))
+GROWING = data(loss=lambda found: found["loss"] * (1 + found["time"]) ** 3)
 LATER = replaced(dataset=lambda run: run.dataset.assign_coords(time=1.05 * run.dataset["time"]))
 BAND = with_missing(inside_the_band)
 
@@ -124,10 +160,17 @@ PLANTED = {
     "HESS:corrected": {"hessians": times(1 + 1e-7)},
     "SPAN": {"lifted": one(replaced(final=lambda run: run.final + 1e-11))},
     "SCALE": {"losses": plus(1e-11)},
-    "INIT": {"starts": each(lambda first: 0.2 * first)},
-    "GORTH": {"starts": each(lambda first: first + 10 * ROW(first.shape[-1]))},
+    "INIT": {"starts": starts_with(lambda first: 0.2 * first)},
+    "INIT:law": {"starts": starts_with(lambda first: 0.2 * first)},
+    "GORTH": {"starts": starts_with(lambda first: first + 10 * ROW(first.shape[-1]))},
+    "GORTH:weak": {"starts": starts_with(lambda first: first + 10 * ROW(first.shape[-1]))},
     "P1-NORM": {"literal": each(scaled("first_norm", 2.0))},
     "P1-GRAD": {"literal": each(scaled("weights_first", 1e10))},
+    "P1-SMALL": {"literal": each(scaled("first_norm", 10.0))},
+    "P1-STEP:k=1": {"step": step_with(I2=lambda step: -step.I2)},
+    "P1-STEP:k=2": {"step": step_with(I2=lambda step: step.eta / step.after.lengths)},
+    "P1-SUM:k=1": {"literal": each(scaled("overlap", 1.5))},
+    "P1-SUM:k=2": {"mean_rates": each(lambda rate: rate + 0.4)},
     "P1-ANGLE:k=1": {"literal": each(scaled("overlap_angle", 1.5))},
     "P1-ANGLE:k=2": {
         "literal": each(scaled("overlap_angle", 0.01)), "literal_descent": one(scaled("overlap_angle", 0.01)),
@@ -146,22 +189,55 @@ PLANTED = {
     "P2-ANGLE:k=1": {"aligned": each(scaled("overlap_angle", 100.0))},
     "P2-ANGLE:k=2": {"aligned": each(scaled("overlap_angle", 1e-4))},
     "P2-GRAD": {"weak": each(scaled("weights_first", 100.0))},
-    "P2-END": {"weak": each(scaled("first_norm", 4.0))},
-    "P3-RATE": {"weak": each(data(loss=lambda found: found["loss"] * (1 + found["time"])))},
-    "P3-RATE:sigma": {"sweep": each(data(loss=lambda found: 0 * found["loss"] + (1 + found["time"]) ** -3.0))},
+    "P2-RATIO": {"sweep": each(first_student("first_norm", 1000.0))},
+    "P2-END:k=1": {"weak": each(scaled("first_norm", 4.0))},
+    "P2-END": {"sweep": each(scaled("loss", 1e-3))},
+    "P2-END:chain": {"chains": SOONER},
+    "P2-SUMS:k=1": {"weak": each(scaled("first_norm", 0.5))},
+    "P2-SUMS": {"weak": EQUAL, "sweep": EQUAL},
+    "P3-RATE:k=1": {"weak": each(GROWING)},
+    "P3-RATE": {"sweep": each(data(loss=lambda found: 0 * found["loss"] + (1 + found["time"]) ** -3.0))},
+    "P3-RATE:chain": {"chains": SOONER},
+    "P3-LATE": {"weak": each(GROWING)},
+    "P3-WAIT": {"sweep": each(scaled("loss", 0.9))},
+    "THM2": {"weak": each(GROWING)},
+    "THM2:k": {"weak": lambda old, _: {1: old[1], 2: scaled("loss", 1.1)(old[2])}},
+    "THM2:m": {"shares": each(lambda value: 2 * value)},
     "P3-CONST": {"weak": each(scaled("loss", 1.02))},
     "P3-NORM:weak": {"weak": each(scaled("first_norm", 5.0))},
+    "P3-NORM:uneven": {"uneven": one(scaled("first_norm", 10.0))},
     "P3-NORM:gaussian": {"gaussian": weak_instead},
     "P3-GROUP:weak": {"weak": lambda old, _: {2: other_groups(old[2])}},
     "P3-GROUP:uneven": {"uneven": weak_instead},
     "P3-GROUP:gaussian": {"gaussian": weak_instead},
     "PATH": {"weak": each(scaled("gradient_norm", 2.0))},
     "LOJ": {"weak": each(scaled("gradient_norm", 0.5))},
-    "LEM4": {"step": step_with(descent_inner=lambda step: 0.3 * step.descent_inner)},
+    "LEM4": {"near_states": state_with(10.0)},
+    "LEM4:limit": {"step": step_with(descent_inner=lambda step: 0.3 * step.descent_inner)},
+    "LEM5:R1": {"near_states": state_with(1e-3)},
+    "LEM5:R2": {"near_states": state_with(split_moments=lambda step: (0.0, step.split_moments[1] / 2, 0.0))},
+    "LEM5r:box": {"near_states": state_with(1e-3)},
     "LEM5r": {"weak": each(scaled("weights_first", 1.5))},
     "LEM5t": {"tilted": lambda old, _: old[:-1]},
     "LEM5t:m": {"tilted": lambda old, _: tuple(Tilted(m, 0.02, 0.02**3 / 20) for m in (2, 5, 20))},
-    "LEM7": {"curvatures": each(lambda value: 100 * value)},
+    "LEM6": {"near_states": state_with(1e-3)},
+    "LEM6:m": {"tilted": lambda old, _: tuple(Tilted(m, 0.02, 0.02**3 / 20) for m in (2, 5, 20, 40))},
+    "THM8": {"near_states": state_with(1e3)},
+    "LEM7": {"box_hessians": each(lambda matrix: 100 * matrix)},
+    "LEM7:min": {"curvatures": each(lambda value: 100 * value)},
+    "EQ38": {"aligned_states": state_with(Q=lambda step: lambda: 1000 * step.Q())},
+    "EQ49": {"kernels": times(1.1)},
+    "BALANCE:weak": {"weak": each(first_student("first_norm", 1.5))},
+    "BALANCE:gaussian": {"gaussian": weak_instead},
+    "S4-K": {"trained": BACKWARDS},
+    "S4-K:rate": {"trained": RISING},
+    "S4-M": {"trained": BACKWARDS},
+    "S4-M:rate": {"trained": ALIKE},
+    "S4-SIGMA": {"trained": of_large_start(lambda found: found.assign(t1=2 * found["t1"], t2=2 * found["t2"]))},
+    "S4-SIGMA:rate": {"trained": of_large_start(lambda found: found.assign(loss=found["loss"] ** 2))},
+    "S4-ETA": {"trained": BACKWARDS},
+    "S4-ETA:slope": {"trained": RISING},
+    "S4-ETA:loss": {"trained": RISING},
     "MONO": {"descents": each(REVERSED)},
     "SADDLE": {"sweep": each(scaled("loss", 1.02))},
     "LENGTH": {"sweep": each(LATER)},
@@ -218,12 +294,13 @@ def test_theorems_on_later_phases_need_the_hypotheses_too(honest):
     """Angles to the other teachers that are larger than eps1^2/(10 k) are not those of Assumption 1."""
     planted = copy.copy(honest)
     tilted = data(weights_first=lambda found: found["weights_first"] + 1e-3)
-    for name in ("weak", "sweep", "aligned", "parallel", "uneven"):
+    for name in ("weak", "sweep", "swept", "aligned", "parallel", "uneven"):
         runs = getattr(honest, name)
         setattr(
             planted, name, {key: tilted(run) for key, run in runs.items()} if isinstance(runs, dict) else tilted(runs)
         )
-    for id in ("P2-BAL:weak", "P2-H:k=2", "P2-ANGLE:k=2", "P2-END", "P3-RATE", "P3-NORM:weak", "P3-GROUP:uneven"):
+    ids = ("P2-BAL:weak", "P2-H:k=2", "P2-ANGLE:k=2", "P2-END", "P3-RATE", "P3-NORM:weak", "P3-GROUP:uneven", "P3-LATE")
+    for id in ids:
         assert BY_ID[id].check(planted).verdict is Verdict.NOT_APPLICABLE, id
 
 

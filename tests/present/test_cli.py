@@ -226,6 +226,12 @@ def test_check_only_and_seeds(cli):
     assert record["id"] == "T01" and record["seeds"] == 3
 
 
+def test_a_claim_that_is_asked_for_is_told_in_words(cli, registered, paper):
+    registered(refuted(paper, must_hold=False))
+    assert "T99 It is one half." in cli("check", "tiny", "--only", "T99").stdout
+    assert "It is one half." not in cli("check", "tiny").stdout
+
+
 def test_a_claim_that_must_hold_and_fails_is_exit_1(cli, registered, paper):
     registered(refuted(paper))
     result = cli("check", "tiny")

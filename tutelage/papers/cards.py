@@ -73,13 +73,14 @@ _ALL = (
         name="relu_teachers",
         title="How do students become teachers: A dynamical analysis for two-layer neural networks",
         authors="Anonymous authors",
-        reference="A submission without names or venue.",
+        reference="A submission without names or venue; by its abstract, that of Zhenyu Zhu, Fanghui Liu and Volkan "
+        "Cevher, How Gradient descent balances features, ICLR 2025 (openreview.net/forum?id=25j2ZEgwTj).",
         subject="ReLU students of orthogonal ReLU teachers.",
         summary="m ReLU students learn from k orthogonal ReLU teachers. The paper's picture is align, grow, converge "
         "with loss ~ T^-3. With two teachers or more the students first collapse onto the mean direction of "
-        "the teachers and wait on a saddle there; the end of the story holds, with an exact constant.",
+        "the teachers and wait on a saddle there, the longer the smaller they began; then the end of the story holds.",
         figures=12,
-        claims=51,
+        claims=91,
     ),
     Card(
         name="soft_moe",

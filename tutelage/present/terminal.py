@@ -84,10 +84,13 @@ def spent(seconds: float | None, words: str = "{}") -> str:
     return "" if seconds is None else words.format(f"about {duration(seconds)}")
 
 
-def claims(console: Console, table: Table, crashes: Sequence[Crash]) -> None:
-    """The checked claims and their count."""
+def claims(console: Console, table: Table, crashes: Sequence[Crash], *, details: bool = False) -> None:
+    """The checked claims and their count, with `details` also what was seen of each, in words."""
     head = ("claim", "verdict", "measured", "bound", "seeds", "statement")
     grid(console, "", head, [_claim(row) for row in table.rows])
+    for row in table.rows:
+        if details and row.finding.detail:
+            console.print(f"[bold]{row.claim.id}[/] {escape(row.finding.detail)}")
     console.print(table.sentence)
     for row in table.broken:
         console.print(f"[red]{row.claim.id} must hold and fails.[/] {escape(row.finding.detail)}")

@@ -5,18 +5,20 @@ stiff one, from a start of 1e-29, takes a million steps where an angle is below 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from tutelage import descend, flow
 from tutelage.dynamics import Record, Stop
 from tutelage.papers.evidence import PlainEvidence
-from tutelage.papers.relu_teachers import batch, kernel, recipe
+from tutelage.papers.relu_teachers import batch, kernel, near, recipe, section4
 from tutelage.papers.relu_teachers.chain import (
     EPS2_GROWTH,
     first_phase_time,
@@ -26,8 +28,11 @@ from tutelage.papers.relu_teachers.chain import (
     second_phase_time,
 )
 from tutelage.papers.relu_teachers.hessian import hessian
+from tutelage.papers.relu_teachers.late import Chain
 from tutelage.papers.relu_teachers.phases import NEEDED
+from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
+from tutelage.papers.relu_teachers.slow import slow_state
 from tutelage.papers.relu_teachers.steps import Step
 from tutelage.papers.relu_teachers.track import NORM, Track
 from tutelage.problem import Numbers
@@ -37,9 +42,15 @@ STUDENTS = {1: 3, 2: 6, 3: 6, 4: 8}
 """Students by number of teachers: groups of three, of two for more."""
 
 EPS1, EPS2 = 0.1, 1e-3
+EPS2_SMALL = 1e-30
+"""So small that Eq. 9 asks for a loss below the plateau of two teachers."""
 # Starts by their length sigma sqrt(d), so that settings.dim does not change what they are.
 SMALL = 1e-5
 LONG = 1e-2  # of long runs: angles that start smaller need longer than s = 1e6 to forget it
+
+
+ENOUGH = 1e-12
+GROUPS = (2, 3, 4, 6, 8, 12)  # students of a group whose constant is looked at
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Sizes:
 
     literal: tuple[tuple[int, float], ...]
     sweep: tuple[float, ...]
+    swept: tuple[int, ...]
     until: float
     mono_teachers: tuple[int, ...]
     mono_steps: int
@@ -57,20 +69,36 @@ class Sizes:
     networks: int
     widths: tuple[int, ...]
     path_steps: int
+    near: int
+    section4: tuple[int, int, int]
 
 
-# `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus. Up to 1024
+# `literal` holds (k, eps1); `loads` are values of eta m; `sweep` are lengths sigma sqrt(d) of long plateaus, all taken
+# with k = 2 and the ends with the k of `swept`, too; `section4` has its updates, batch and dimension. Up to 1024
 # records are compiled alike: 1000 steps of which each is recorded cost no compilation of their own.
 QUICK = Sizes(
-    literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14), until=1e6,
+    literal=((1, 0.2), (1, 0.05), (2, 0.1)), sweep=(1e-8, 1e-14, 1e-25), swept=(1,), until=1e6,
     mono_teachers=(2,), mono_steps=1000, loads=(0.6, 2.4), starts=300, start_dims=(10, 20, 50), networks=6,
-    widths=(2, 3, 5, 10, 20, 40), path_steps=1000,
+    widths=(2, 3, 5, 10, 20, 40), path_steps=1000, near=3, section4=(2500, 256, 20),
 )  # fmt: skip
 FULL = Sizes(
-    literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-8, 1e-11, 1e-14), until=1e8,
+    literal=((1, 0.2), (1, 0.05), (2, 0.1), (3, 0.15)), sweep=(1e-6, 1e-8, 1e-10, 1e-15, 1e-20, 1e-25),
+    swept=(1, 3, 4), until=1e8,
     mono_teachers=(1, 2, 4), mono_steps=1000, loads=(0.6, 1.2, 2.4), starts=3000, start_dims=(5, 10, 20, 50),
-    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000,
+    networks=40, widths=(2, 3, 4, 5, 6, 8, 10, 20, 40), path_steps=3000, near=25, section4=(5000, 512, 100),
 )  # fmt: skip
+
+
+class ByDimension(dict[int, Numbers]):
+    """Samples by dimension, each made when first asked for."""
+
+    def __init__(self, make: Callable[[int], Numbers]):
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, dim: int) -> Numbers:
+        self[dim] = self.make(dim)
+        return self[dim]
 
 
 @dataclass(frozen=True)
@@ -151,6 +179,11 @@ class Evidence(PlainEvidence):
         first = self.random(tag).standard_normal((self.sizes.networks, students, columns))
         return 0.5 * first, np.eye(teachers, columns)
 
+    def kernels(self, angles: Numbers) -> Numbers:
+        """g(a, b) of unit vectors at these angles."""
+        units = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(-1, 2)
+        return kernel.kernel(np.eye(1, 2), units).reshape(angles.shape)
+
     # Flows.
 
     def start(self, teachers: int, length: float = SMALL, **values: Any) -> ReluTeachersSettings:
@@ -210,11 +243,26 @@ class Evidence(PlainEvidence):
     @cached_property
     def sweep(self) -> dict[float, Track]:
         """k = 2, weak recovery with smaller and smaller sigma sqrt(d): long plateaus."""
-        found = {}
-        for length in self.sizes.sweep:
-            times = np.concatenate([np.geomspace(0.1 * length, 0.05, 60), np.linspace(0.05, 9, 180)])
-            found[length] = self.flow(self.start(2, length), times)
-        return found
+        return {length: self._swept(2, length) for length in self.sizes.sweep}
+
+    @cached_property
+    def swept(self) -> dict[tuple[int, float], Track]:
+        """The largest and the smallest sigma sqrt(d) of `sweep` with other numbers of teachers, by (k, length)."""
+        ends = self.sizes.sweep[0], self.sizes.sweep[-1]
+        return {(k, length): self._swept(k, length) for k in self.sizes.swept for length in ends}
+
+    def _swept(self, teachers: int, length: float) -> Track:
+        """Dense while students part, which takes to s = 17 for the smallest start, then to s = 1e4."""
+        clocks = *clock(teachers), clock(teachers, EPS2_SMALL)[1]
+        early, late = np.geomspace(0.1 * length, 0.05, 60), np.geomspace(20.5, 1e4, 80)
+        return self.flow(
+            self.start(teachers, length), np.unique(np.concatenate([early, np.linspace(0.05, 20, 400), clocks, late]))
+        )
+
+    @property
+    def of_small_starts(self) -> list[Track]:
+        """All runs from weak recovery with small sigma and groups of one size, more than one student each."""
+        return [*self.sweep.values(), *self.swept.values()]
 
     @cached_property
     def aligned(self) -> dict[int, Track]:
@@ -227,6 +275,18 @@ class Evidence(PlainEvidence):
             times = np.concatenate([np.geomspace(1e-8, 1e-2, 20), np.linspace(1e-2, end, 30)])
             found[k] = self.flow(chosen, times, eps1)
         return found
+
+    # What is known in closed form of the plateau.
+
+    @cached_property
+    def mean_rates(self) -> dict[int, float]:
+        """d h_i*/ds on the mean direction, by the number of teachers."""
+        return {k: Plateau(k, k, NORM).projection_rate for k in (3, 4, 8)}
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """Appendix A for several teachers."""
+        return tuple(Chain(k, m) for k, m in ((2, 6), (3, 6), (4, 8)))
 
     # Descents.
 
@@ -319,12 +379,25 @@ class Evidence(PlainEvidence):
             found[k, m] = float(np.linalg.eigvalsh(hessian(np.repeat(teacher, m // k, 0) * k / m, teacher))[-1])
         return found
 
+    @cached_property
+    def trained(self) -> dict[section4.Case, xr.Dataset]:
+        """The runs of Section 4 from weak recovery; quick ones have half the updates, twice as long, in a dimension
+        in which the noise of a batch is that of the paper's settings."""
+        steps, batch, dim = self.sizes.section4
+        settings = self.settings.model_copy(update={"steps": steps, "batch": batch, "dim": dim})
+        found = {}
+        for case in dict.fromkeys((*section4.FIGURE_2, *section4.FIGURE_3)):
+            taken = case if self.full else case._replace(eta=2 * case.eta)
+            run = section4.trained(settings, taken, "weak", 5 if self.full else 8)
+            found[case] = section4.traces(run, taken, settings.norm)
+        return found
+
     # Starts and constructed states.
 
     @cached_property
-    def starts(self) -> dict[int, Numbers]:
-        """Gaussian starts (N, 6, n) of six students of two teachers, sigma = 1, by dimension."""
-        return {dim: self._starts(dim) for dim in (*self.sizes.start_dims, 100)}
+    def starts(self) -> ByDimension:
+        """Gaussian starts (N, 6, n) of six students of two teachers, sigma = 1, by dimension, when asked for."""
+        return ByDimension(self._starts)
 
     def _starts(self, dim: int) -> Numbers:
         problem = recipe.problem(ReluTeachersSettings(dim=dim, teachers=2, students=6, norm=NORM, scale=1.0))
@@ -342,17 +415,49 @@ class Evidence(PlainEvidence):
         short = kernel.loss(0.45 * np.eye(1, 2).repeat(2, 0), np.eye(1, 2))
         return (*found, Tilted(2, 0.0, short))
 
+    @cached_property
+    def near_states(self) -> tuple[tuple[float, Step], ...]:
+        """States near a minimum with any angles, shares and sums, in the box of Lemma 5, and their losses.
+
+        Losses are plain sums of terms of order one: from `ENOUGH` on relative errors of 1e-3 are left.
+        """
+        drawn = (
+            (kernel.loss(each.first, each.teacher), each) for each in near.states(self.random(21), self.sizes.near)
+        )
+        return tuple((loss, step) for loss, step in drawn if loss > ENOUGH)
+
+    @cached_property
+    def aligned_states(self) -> tuple[tuple[float, Step], ...]:
+        """States as phase 2 is said to have them, each with its eps2: angles up to it, and heights within Eq. 34."""
+        return tuple(near.aligned(self.random(22), self.sizes.near, 1e-3))
+
+    @cached_property
+    def boxes(self) -> tuple[near.Box, ...]:
+        """States anywhere in the box of Lemma 7."""
+        return tuple(near.boxes(self.random(23), self.sizes.near))
+
+    @cached_property
+    def box_hessians(self) -> tuple[Numbers, ...]:
+        """Their Hessians by the corrected blocks (HESS:corrected)."""
+        return tuple(hessian(box.first, box.teacher) for box in self.boxes)
+
+    @cached_property
+    def shares(self) -> dict[int, float]:
+        """C(n) of n equal students, from the state that a random start reaches, by n."""
+        rows = {n: self.random(24 + n).standard_normal((n, n - 1)) for n in GROUPS}
+        return {n: slow_state(np.ones(n), start).constant for n, start in rows.items()}
+
 
 def most_other(eps1: float, teachers: int) -> float:
     """The zeta of Theorem 6, eps1^2/(10 k), but for rounding: how far angles to other teachers are from pi/2."""
     return (1 - 1e-9) * eps1**2 / (10 * teachers)
 
 
-def clock(teachers: int) -> tuple[float, float]:
-    """T1 and T2 in flow time for eps1 = 0.1 and the largest eps2 of Lemma 3."""
+def clock(teachers: int, eps2: float = EPS2_GROWTH) -> tuple[float, float]:
+    """T1 and T2 in flow time for eps1 = 0.1 and, unless told otherwise, the largest eps2 of Lemma 3."""
     students = STUDENTS[teachers]
     first = first_phase_time(EPS1, teachers, students)
-    return first, second_phase_time(EPS1, EPS2_GROWTH, teachers, students)
+    return first, second_phase_time(EPS1, eps2, teachers, students)
 
 
 def _track(run: Run, chosen: ReluTeachersSettings, eps1: float) -> Track:

@@ -221,7 +221,10 @@ def check(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="ID", help="Check this claim; may be repeated.", autocompletion=completion.claims
+            "--only",
+            metavar="ID",
+            help="Check this claim, and say what was seen of it in words; may be repeated.",
+            autocompletion=completion.claims,
         ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Full sizes instead of quick ones.")] = False,
@@ -261,7 +264,7 @@ def check(
     if as_json:
         print_json(table.records())
     elif not quiet:
-        terminal.claims(console(), table, crashes)
+        terminal.claims(console(), table, crashes, details=bool(only))
     if latex:
         from tutelage._files import deliver
 

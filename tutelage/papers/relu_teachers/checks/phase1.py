@@ -72,6 +72,51 @@ def _balance(track: Track) -> Finding:
     return at_most(np.max(last, axis=1) / np.min(last, axis=1), 2.0, detail="Largest h_i*/h_j* at T1.")
 
 
+def _small(track: Track) -> Finding:
+    share = track.norms * 48 * track.students / (track.eps1**2 * NORM)
+    return at_most(share, 1.0, detail="Largest |w_i| to T1 over eps1^2 nv/(48 m).")
+
+
+def _steps(evidence: Evidence, teachers: int) -> Finding:
+    """With the first-order and the second-order part of the change, which is exact (EQ24) where a difference is not."""
+
+    def check(track: Track) -> Finding:
+        eta = 10 ** log10_eta_first(math.log10(track.eps1), math.log10(track.sigma), track.teachers, track.dim)
+        slack = []
+        for seed, home in zip(track.weights, track.home, strict=True):
+            for one in seed[::8]:
+                step = evidence.step(one, track.teacher, eta, home)
+                change = (step.I2 + step.I3) * 2 * step.after.lengths / (eta * NORM)
+                slack.append(change - np.sin(step.theta_own / 2) ** 2 + track.eps1**2)
+        text = "Least difference of both sides, over eta nv/(4 |w_i|)."
+        return at_least(slack, -ROUNDING, detail=text)
+
+    return _each(evidence, check, teachers)
+
+
+def _sum_bounds(teachers: int) -> tuple[float, float]:
+    """Of h_i*(T1) over T1 nv (Eq. 31)."""
+    k = teachers
+    low = 49 * k + 49 * math.pi - 5 * math.pi * k - 73.5
+    return low / (100 * math.pi), (low + 10 * math.pi * k + 49) / (100 * math.pi)
+
+
+def _sum(track: Track) -> Finding:
+    low, high = _sum_bounds(track.teachers)
+    found = track.heights[:, -1] / (track.time[-1] * NORM)
+    text = f"h_i*(T1)/(T1 nv) from {np.min(found):.4f} to {np.max(found):.4f}, allowed [{low:.4f}, {high:.4f}]."
+    return all_of([at_least(found - low, 0.0, detail=text), at_most(found - high, 0.0)])
+
+
+def sums_two(evidence: Evidence) -> Finding:
+    """Runs, and for more teachers the rate of the mean direction, which P1-RATE:k=2 compares with runs."""
+    rates = evidence.mean_rates
+    text = "By the rate of the mean direction: "
+    text += ", ".join(f"{rates[k]:.4f} for k = {k}, at least {_sum_bounds(k)[0]:.4f} allowed" for k in rates) + "."
+    by_rate = at_least([rates[k] - _sum_bounds(k)[0] for k in rates], 0.0, detail=text)
+    return all_of([_each(evidence, _sum, 2), by_rate])
+
+
 def _rise(track: Track) -> Finding:
     k = track.teachers
     late = track.within(track.time[-1] / 50)
@@ -101,6 +146,8 @@ DECAY = (
     "sin^2(theta_i*/2) - eps1^2 <= (1 + k nv s/s2)^(-1/(8k)) (sin^2(theta_i*(0)/2) - eps1^2) for s <= T1, where "
     "theta_i* is the angle of student i to the teacher nearest at the start"
 )
+STEP = "sin^2(theta_i*/2) falls in every step to T1 by at least eta nv/(4 |w_i(t+1)|) (sin^2(theta_i*/2) - eps1^2)"
+SUM = "49 k + 49 pi - 5 pi k - 73.5 <= 100 pi h_i*(T1)/(T1 nv) <= 49 k + 49 pi + 5 pi k - 24.5, with T1 in flow time"
 COLLAPSE = "At a teacher the others still pull with nv/4 each: students turn to the mean direction of the teachers."
 
 CLAIMS = (
@@ -120,6 +167,31 @@ CLAIMS = (
         lambda evidence: _each(evidence, _gradients),
         must_hold=True,
         explanation="A loose bound.",
+    ),
+    Claim(
+        "P1-SMALL",
+        "Eq. 21",
+        "|w_i| <= eps1^2 nv/(48 m) for s <= T1.",
+        SETTING,
+        lambda evidence: _each(evidence, _small),
+        explanation="The rate of growth is F nv/(2 pi), and T1 = eps1^2/(100 k m).",
+    ),
+    Claim(
+        "P1-STEP:k=1",
+        "Eq. 27",
+        f"{STEP}; one teacher.",
+        f"{SETTING}, and its own eta",
+        lambda evidence: _steps(evidence, 1),
+        explanation="Students turn to their teacher only.",
+    ),
+    Claim(
+        "P1-STEP:k=2",
+        "Eq. 27",
+        f"{STEP}; two teachers or more.",
+        f"{SETTING}, and its own eta",
+        lambda evidence: _steps(evidence, 2),
+        expected=Verdict.FAILS,
+        explanation=COLLAPSE,
     ),
     Claim(
         "P1-ANGLE:k=1",
@@ -164,6 +236,23 @@ CLAIMS = (
         SETTING,
         lambda evidence: _each(evidence, _balance),
         explanation="All students have grown by the same amount in the same direction.",
+    ),
+    Claim(
+        "P1-SUM:k=1",
+        "Eq. 29 to 31",
+        f"{SUM}; one teacher.",
+        SETTING,
+        lambda evidence: _each(evidence, _sum, 1),
+        explanation="The rate is nv/2.",
+    ),
+    Claim(
+        "P1-SUM:k=2",
+        "Eq. 29 to 31",
+        f"{SUM}; two teachers or more.",
+        f"{SETTING}; k = 3, 4, 8 by the rate of the mean direction",
+        sums_two,
+        expected=Verdict.FAILS,
+        explanation="It holds for two teachers, and from three on the mean direction is too far from each.",
     ),
     Claim(
         "P1-RATE:k=1",

@@ -106,7 +106,9 @@ def _sentence(k: int, plane: xr.Dataset) -> str:
         f"norm {SMALL[0]:g} to {SMALL[-1]:g} |v|/n pass it at a distance of {nearest[0]:.3f} to "
         f"{nearest[len(SMALL) - 1]:.4f} |v|."
     )
-    if far["fixed_loss"] > 1e-6 and far["fixed_curvature"] < 0:
+    if _exchanged(plane):
+        text += " The far sink is the minimum with the two teachers exchanged."
+    elif far["fixed_curvature"] < 0:
         text += (
             f" The far end, of loss {float(far['fixed_loss']):.3f} |v|^2, attracts within this plane only: the least "
             f"eigenvalue of the whole Hessian there is {float(far['fixed_curvature']):.3f}."
@@ -145,8 +147,18 @@ def _points(plane: xr.Dataset) -> list[Series]:
         alpha, beta = float(plane["fixed_alpha"][index]), float(plane["fixed_beta"][index])
         if beta < plane["beta"].values[-1]:
             marker = MARKERS[str(name).split()[0]]
-            found.append(line([alpha], [beta], str(name), kind="points", marker=marker, colour=3))
+            label = _far_label(plane) if str(name).startswith("far") else str(name)
+            found.append(line([alpha], [beta], label, kind="points", marker=marker, colour=3))
     return found
+
+
+def _exchanged(plane: xr.Dataset) -> bool:
+    """That the far end is the minimum with two teachers exchanged."""
+    return bool(plane.isel(fixed=_index([str(name) for name in plane["fixed"].values], "far"))["fixed_loss"] < 1e-6)
+
+
+def _far_label(plane: xr.Dataset) -> str:
+    return "teachers exchanged (sink)" if _exchanged(plane) else "sink of this plane only"
 
 
 def _arrows(path: xr.Dataset) -> tuple[Mark, ...]:

@@ -40,7 +40,7 @@ class Case(NamedTuple):
         return first_phase_time(self.eps1, self.teachers, self.students)
 
 
-CASES = {"one": Case(1, 6, 50, 0.15, math.radians(30)), "three": Case(3, 6, 50, 0.15, math.radians(30))}
+CASES = {"one": Case(1, 6, 100, 0.15, math.radians(30)), "three": Case(3, 6, 100, 0.15, math.radians(30))}
 RECORDS = 300
 
 

@@ -2,50 +2,40 @@
 
 import functools
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line, lines
-from tutelage.dynamics import Record
-from tutelage.papers.relu_teachers import measures
-from tutelage.papers.relu_teachers.phases import NEEDED
+from tutelage.analysis import BAND, GREY, Mark, Panel, Series, Sheet, band, line
 from tutelage.papers.relu_teachers.plateau import Plateau
-from tutelage.papers.relu_teachers.recipe import run
+from tutelage.papers.relu_teachers.section4 import (
+    ALIGNED,
+    FIGURE_2,
+    FIGURE_3,
+    SETTLED,
+    Case,
+    Init,
+    late_slopes,
+    traces,
+    trained,
+)
 from tutelage.papers.relu_teachers.settings import ReluTeachersSettings
 from tutelage.study import Figure, Size
-from tutelage.trajectory import Run
 
-Init = Literal["gaussian", "weak"]
 INITS: tuple[Init, ...] = ("gaussian", "weak")
 NAMES = {"gaussian": "Gaussian start", "weak": "weak recovery"}
 SEEDS = {"quick": 1, "full": 5}
-RECORDS = 250
-# The phases whose ends are marked. The first two are ours, the last is the paper's T2.
-ENDS = {"collapse": "collapse", "escape": "escape", "growth": "growth (T2)"}
-PARTING = {"collapsed": ("collapse", "weak"), "escape (weak)": ("escape", "weak"), "(Gaussian)": ("escape", "gaussian")}
-GROWN = {"T2 (weak)": ("growth", "weak"), "T2 (Gaussian)": ("growth", "gaussian")}
-COLLAPSED = {"collapsed": ("collapse", "weak")}
 SYMBOLS = {"teachers": "k", "students": "m", "scale": "sigma", "eta": "eta"}
-
-
-class Case(NamedTuple):
-    """One column of a figure."""
-
-    teachers: int
-    students: int
-    scale: float
-    eta: float
 
 
 FIGURE_2_CASES: dict[Size, tuple[Case, ...]] = {
     "quick": (Case(2, 20, 1e-6, 1e-3), Case(4, 20, 1e-6, 1e-3)),
-    "full": tuple(Case(k, m, 1e-6, 5e-4) for k, m in ((2, 20), (4, 12), (4, 20), (4, 40))),
+    "full": FIGURE_2,
 }
 FIGURE_3_CASES: dict[Size, tuple[Case, ...]] = {
     "quick": (Case(4, 20, 1e-4, 1e-3), Case(4, 20, 1e-6, 1e-3), Case(4, 20, 1e-6, 2e-3)),
-    "full": tuple(Case(4, 20, sigma, eta) for sigma, eta in ((1e-4, 5e-4), (1e-5, 5e-4), (1e-6, 5e-4), (1e-6, 1e-3))),
+    "full": FIGURE_3,
 }
 """Quick ones have two shapes, and a case in common. Steps are twice as long, and no more: in fewer of them the noise of
 the batches would not average out before norms have grown, and students would not collapse."""
@@ -71,44 +61,7 @@ def _joined(settings: ReluTeachersSettings, size: Size, cases: tuple[Case, ...])
 
 
 def _traces(settings: ReluTeachersSettings, case: Case, init: Init, size: Size) -> xr.Dataset:
-    chosen = ReluTeachersSettings(
-        dim=settings.dim,
-        norm=settings.norm,
-        batch=settings.batch,
-        steps=settings.steps,
-        teachers=case.teachers,
-        students=case.students,
-        scale=case.scale,
-        step=case.eta,
-        init=init,
-    )
-    result = run(chosen, seeds=SEEDS[size], dtype="float32", record=Record(RECORDS, observables=NEEDED))
-    data = result.dataset
-    share = data["first_norm"] * case.students / (case.teachers * settings.norm)
-    columns = {
-        **_spread("cosine", measures.nearest_cosines(data), "cosine of a student and its nearest teacher"),
-        **_spread("norm", share, "norm of a student over that at a balanced minimum"),
-        "mean_cosine": measures.mean_cosines(data).min("student"),
-        "loss": data["loss"],
-    }
-    # The cases differ in the step size, so that updates, not times, are common to them.
-    traces = xr.Dataset(columns).swap_dims(time="step").drop_vars("time")
-    return traces.assign(_ends(result, case.eta))
-
-
-def _spread(name: str, values: xr.DataArray, text: str) -> dict[str, xr.DataArray]:
-    found = {"mean": values.mean("student"), "least": values.min("student"), "most": values.max("student")}
-    return {f"{name}_{which}": part.assign_attrs(long_name=f"{text}, {which}") for which, part in found.items()}
-
-
-def _ends(result: Run, eta: float) -> dict[str, Any]:
-    """When phases end, in updates, seed by seed; nan if they do not."""
-    seeds = [int(seed) for seed in result.dataset["seed"].values]
-    table = {(phase.name, phase.seed): phase.end / eta for phase in result.phases}
-    return {
-        f"{key}_end": ("seed", np.array([table.get((name, seed), np.nan) for seed in seeds]))
-        for key, name in ENDS.items()
-    }
+    return traces(trained(settings, case, init, SEEDS[size]), case, settings.norm)
 
 
 def sheet(dataset: xr.Dataset, *, title: str) -> Sheet:
@@ -145,14 +98,10 @@ def _over_students(one: xr.Dataset, name: str, first: bool) -> tuple[Series, ...
     )
 
 
-def _median_end(one: xr.Dataset, phase: str, init: str) -> float:
-    """nan unless the phase ended in every seed."""
-    return float(np.median(one[f"{phase}_end"].sel(init=init).values))
-
-
-def _ends_marks(one: xr.Dataset, wanted: dict[str, tuple[str, str]]) -> tuple[Mark, ...]:
-    found = {label: _median_end(one, *which) for label, which in wanted.items()}
-    return tuple(Mark(label, at=time) for label, time in found.items() if math.isfinite(time))
+def _marks(one: xr.Dataset, *wanted: tuple[str, Init, str]) -> tuple[Mark, ...]:
+    """The median over seeds of t1 or t2 from a start, where every seed has it."""
+    found = [(label, float(np.median(one[name].sel(init=init).values))) for name, init, label in wanted]
+    return tuple(Mark(label, at=time) for label, time in found if math.isfinite(time))
 
 
 def _cosines(one: xr.Dataset, *, first: bool) -> Panel:
@@ -162,10 +111,7 @@ def _cosines(one: xr.Dataset, *, first: bool) -> Panel:
         "updates T",
         "cosine to the nearest teacher",
         _over_students(one, "cosine", first),
-        marks=(
-            Mark(f"mean direction, {level:.3g}", level=level),
-            *_ends_marks(one, PARTING),
-        ),
+        marks=(Mark(f"mean direction, {level:.3g}", level=level), *_marks(one, ("t1", "weak", "$t_1$"))),
         xscale="symlog",
         ylim=(-0.25, 1.05),
     )
@@ -178,7 +124,7 @@ def _norms(one: xr.Dataset, *, first: bool) -> Panel:
         "updates T",
         "|w| m / (k |v|)",
         _over_students(one, "norm", first),
-        marks=(Mark(f"plateau, {level:.3g}", level=level), *_ends_marks(one, GROWN)),
+        marks=(Mark(f"plateau, {level:.3g}", level=level), *_marks(one, ("t2", "weak", "$t_2$"))),
         xscale="symlog",
     )
 
@@ -193,7 +139,7 @@ def _losses(one: xr.Dataset, *, first: bool) -> Panel:
     end = float(one["loss"].sel(init="weak").isel(step=-1).median())
     cubic = line(late, end * (step[-1] / late) ** 3, "$T^{-3}$" if first else "", dash="dashed", colour=GREY)
     level = float(one["plateau_loss"])
-    slopes = {init: late_slope(one, init) for init in INITS}
+    slopes = {init: float(np.median(late_slopes(one.sel(init=init)))) for init in INITS}
     return Panel(
         _name(one, "loss"),
         "updates T",
@@ -201,20 +147,12 @@ def _losses(one: xr.Dataset, *, first: bool) -> Panel:
         (*curves, cubic),
         marks=(
             Mark(f"plateau, {level:.3g}", level=level),
-            *_ends_marks(one, COLLAPSED),
+            *_marks(one, ("t1", "weak", "$t_1$"), ("t2", "weak", "$t_2$")),
         ),
         xscale="log",
         yscale="log",
         note=f"slope over the second half: {slopes['gaussian']:.2f} (Gaussian), {slopes['weak']:.2f} (weak)",
     )
-
-
-def late_slope(one: xr.Dataset, init: str) -> float:
-    """d ln L / d ln T fitted to the second half of the updates, the median over seeds."""
-    step = one["step"].values
-    late = step >= step[-1] / 2
-    loss = one["loss"].sel(init=init).transpose("step", "seed").values
-    return float(np.median(lines.exponent(step[late], loss[late])))
 
 
 def _caption(dataset: xr.Dataset) -> str:
@@ -225,9 +163,11 @@ def _caption(dataset: xr.Dataset) -> str:
     return (
         f"Online SGD, batch {about['batch']}, d = {about['dim']}, |v| = {about['norm']:g}, {about['steps']} updates, "
         f"{', '.join(fixed)}, {dataset.sizes['seed']} seed(s); the loss is the exact population loss. Bands: from the "
-        f"least to the largest student (cosines, norms), {BAND} of the seeds (loss). Vertical lines: detected "
-        "phases. Every run first collapses onto the mean direction of the teachers (the least cosine of a student to "
-        f"it reaches {low:.3f} to {high:.3f}) and pauses on the plateau there, which the paper's three phases do not "
+        f"least to the largest student (cosines, norms), {BAND} of the seeds (loss). Vertical lines, of weak "
+        f"recovery: at t1 the mean cosine to the nearest teacher passes {ALIGNED:g} for good, at t2 the mean norm "
+        f"passes {SETTLED:g} of the balanced one. Every run first collapses onto the mean direction of the teachers "
+        f"(the least cosine of a student to it reaches {low:.3f} to {high:.3f}) and pauses on the plateau there, which "
+        "the paper's three phases do not "
         "contain."
     )
 
