@@ -312,7 +312,7 @@ CLAIMS = (
         SETTING,
         lambda evidence: _rate(evidence, False),
         kind=Kind.READING,
-        reading=f"The paper leaves c open, and 1e-3 is asked for. {SMALL}. Down to about 1e-8 it holds.",
+        reading=f"The paper leaves c open, and 1e-3 is asked for. {SMALL}. Down to about 1e-10 it holds.",
         expected=Verdict.FAILS,
         explanation=f"{PLATEAU} What holds is P3-LATE.",
     ),
