@@ -11,6 +11,9 @@ from tutelage.papers.beyond_ntk.warmup import spaced
 from tutelage.problem import Numbers
 
 STEP, STEPS = 0.2, 10_000
+KINDS, RECORDS = 50, 401
+GROWTH = (200, 500, 1000, 2000, 5000)
+"""The dimensions over which the printed potential of Lemma A.6 is followed."""
 
 
 @cache
@@ -19,6 +22,19 @@ def late(dim: int, ratio: float) -> tuple[Masses, Numbers]:
     a = spaced(dim, ratio)
     first = masses.flow(Masses(a * (1 - 1 / dim), a / dim), a, [0.0, 6 * dim * math.log(dim)])
     return masses.descent(Masses(*(part[-1] for part in first)), a, STEP, STEPS), a
+
+
+@cache
+def afterwards(dim: int, ratio: float = 2.0) -> tuple[Numbers, Masses, Numbers]:
+    """Times from T_3 to 11 T_3, masses and weights of the mass equation.
+
+    There are 50 weights, evenly spaced, and as many coordinates of each, so that d is a multiple of 50.
+    """
+    a = np.repeat(spaced(KINDS, ratio), dim // KINDS) * KINDS / dim
+    warm = 6 * dim * math.log(dim)
+    times = np.concatenate([[0.0], warm * np.linspace(1, 11, RECORDS)])
+    path = masses.flow(Masses(a * (1 - 1 / dim), a / dim), a, times)
+    return times[1:], Masses(path.beta[1:], path.gamma[1:]), a
 
 
 @cache

@@ -83,9 +83,7 @@ def _population(base: Numbers, each: Numbers, times: Numbers) -> Numbers:
     return found
 
 
-def _beside(
-    path: Numbers, each: Numbers, times: Numbers, widths: tuple[int, ...], count: int, across: bool
-) -> Strays:
+def _beside(path: Numbers, each: Numbers, times: Numbers, widths: tuple[int, ...], count: int, across: bool) -> Strays:
     error, square = {}, {}
     for m in widths:
         rng = np.random.default_rng([2026, 40, m])

@@ -13,6 +13,7 @@ from tutelage.papers.beyond_ntk.late import STEP, late
 from tutelage.papers.beyond_ntk.masses import Masses
 from tutelage.papers.beyond_ntk.mixture import mixture
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 SHARES = (1.0, 4.0, 10.0)  # the paper's C
 ERROR = 10.0
@@ -22,16 +23,29 @@ OMEGA = 1 / 8
 """For the constants of Claims A.6 and A.8: half of what has a population in which Delta is every rate, at delta = 1/d."""
 
 
+WARM: dict[Size, tuple[tuple[int, float, bool], ...]] = {
+    "quick": ((32, 2.0, False),),
+    "full": ((32, 1.0, True), (32, 2.0, True), (64, 2.0, False)),
+}
+"""Runs for stage 2.1: d, a_max/a_min, and whether they go on to T_4."""
+WHOLE: dict[Size, tuple[tuple[int, float, bool], ...]] = {
+    "quick": ((16, 2.0, True),),
+    "full": ((16, 1.0, True), (16, 2.0, True), (32, 1.0, True), (32, 2.0, True)),
+}
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (128,), "full": (128, 256)}
+"""For single steps of the exact force."""
+
+
 def _warm(evidence: Evidence) -> list[Handover]:
-    """Runs of stage 2.1."""
-    if evidence.full:
-        return [handover.handover(32, 1.0), handover.handover(32, 2.0), handover.handover(64, 2.0, late=False)]
-    return [handover.handover(32, 2.0, late=False)]
+    return [handover.handover(*case) for case in WARM[evidence.size]]
 
 
 def _whole(evidence: Evidence) -> list[Handover]:
-    """Runs of stages 2.1 and 2.2."""
-    cases = ((16, 1.0), (16, 2.0), (32, 1.0), (32, 2.0)) if evidence.full else ((16, 2.0),)
+    return [handover.handover(*case) for case in WHOLE[evidence.size]]
+
+
+def _all(evidence: Evidence) -> list[Handover]:
+    cases = dict.fromkeys((*WHOLE[evidence.size], *WARM[evidence.size]))
     return [handover.handover(*case) for case in cases]
 
 
@@ -72,7 +86,7 @@ def unbalanced(dim: int, imbalance: float, shape: str, share: float) -> tuple[Nu
 def _slopes(evidence: Evidence, sign: int) -> tuple[list[float], str]:
     """`E |grad|^2` over the order of the claim, in the runs and in populations made for it."""
     found = []
-    for run in (*_whole(evidence), *_warm(evidence)):
+    for run in _all(evidence):
         delta = sign * run.imbalance[: run.warm + 1]
         found += [
             (run.slopes[at], min(float(delta[at]), 1 / (run.kappa * run.dim)), run.dim, run.kappa)
@@ -104,14 +118,14 @@ def force_when_light(evidence: Evidence) -> Finding:
 
 
 def masses_stay_above(evidence: Evidence) -> Finding:
-    runs = [*_whole(evidence), *_warm(evidence)]
+    runs = _all(evidence)
     low = [float(run.masses.total[: run.warm + 1].min()) * run.dim * run.kappa for run in runs]
     told = ", ".join(f"{value:.3f} ({_named(run)})" for value, run in zip(low, runs, strict=True))
     return at_least(low, 0.5, detail=f"The least kappa d (beta_i + gamma_i): {told}.")
 
 
 def _sum_below(evidence: Evidence, values: list[Numbers], power: float, what: str) -> Finding:
-    runs = [*_whole(evidence), *_warm(evidence)]
+    runs = _all(evidence)
     sums = [float(np.max(_summed(run, each))) for run, each in zip(runs, values, strict=True)]
     bounds = [math.log(run.dim) ** power for run in runs]
     told = ", ".join(
@@ -122,12 +136,12 @@ def _sum_below(evidence: Evidence, values: list[Numbers], power: float, what: st
 
 
 def imbalance_adds_up(evidence: Evidence) -> Finding:
-    values = [np.abs(run.imbalance) for run in (*_whole(evidence), *_warm(evidence))]
+    values = [np.abs(run.imbalance) for run in _all(evidence)]
     return _sum_below(evidence, values, 0.8, "The sum of eta |Delta|")
 
 
 def order_two_adds_up(evidence: Evidence) -> Finding:
-    values = [np.abs(run.weights - run.masses.total) for run in (*_whole(evidence), *_warm(evidence))]
+    values = [np.abs(run.weights - run.masses.total) for run in _all(evidence)]
     return _sum_below(evidence, values, 0.9, "The largest sum of eta |a_i - beta_i - gamma_i|")
 
 
@@ -144,9 +158,17 @@ def hypothesis_of_masses(evidence: Evidence) -> Finding:
         rest = np.where(np.eye(run.dim, dtype=bool), 0.0, run.axes**2).max((1, 2))
         other.append(float(rest.max() / rest[0]))
         told.append(f"{high[-1]:.2f}, {grown[-1]:.3g}, {other[-1]:.2f} ({_named(run)})")
-    text = "Largest d max(beta, gamma)/(2 kappa), least d v_i^2/v_i(T_2)^2 on an axis, and the largest other coordinate "
+    text = (
+        "Largest d max(beta, gamma)/(2 kappa), least d v_i^2/v_i(T_2)^2 on an axis, and the largest other coordinate "
+    )
     text += f"there over that at T_2, squared: {', '.join(told)}."
-    return all_of([at_most(high, 1.0, detail=text), at_least(grown, 1.0), at_most(np.divide(other, [run.dim**0.1 for run in _whole(evidence)]), 1.0)])
+    return all_of(
+        [
+            at_most(high, 1.0, detail=text),
+            at_least(grown, 1.0),
+            at_most(np.divide(other, [run.dim**0.1 for run in _whole(evidence)]), 1.0),
+        ]
+    )
 
 
 def dense_stay_dense(evidence: Evidence) -> Finding:
@@ -185,7 +207,7 @@ def exact_rates(dim: int, ratio: float, at: int) -> Masses:
 
 def potential_falls(evidence: Evidence) -> Finding:
     decays, missed, told = [], [], []
-    for dim in (128, 256) if evidence.full else (128,):
+    for dim in DIMS[evidence.size]:
         for ratio in (1.0, 2.0, 3.0):
             found = [pair for share in SHARES for pair in exact_decay(dim, ratio, share)]
             above = [decay for high, decay in found if high >= ERROR]
@@ -205,8 +227,8 @@ def loss_by_potential(evidence: Evidence) -> Finding:
             seen = float(np.max(run.losses[run.warm :] / (run.dim * value**2)))
             ratios.append(seen / masses.loss_share(share))
             told.append(f"{seen:.3f} of {masses.loss_share(share):.3f} (C = {share:g}, {_named(run)})")
-    text = f"The largest L/(d Phi^2) from T_3 to T_4, and the constant that follows from orders 0 and 2: {', '.join(told)}."
-    return at_most(ratios, 1.0, detail=text)
+    text = "The largest L/(d Phi^2) from T_3 to T_4, and the constant that follows from orders 0 and 2: "
+    return at_most(ratios, 1.0, detail=f"{text}{', '.join(told)}.")
 
 
 _RUNS = "whole population with all signs and orders, gamma = a/d at T_2, "
@@ -217,8 +239,9 @@ CLAIMS = (
     Claim(
         "C17", "Lemma A.5", "beta_i, |a_i - gamma_i| and |Delta| are at most 1/(d log d) at T_3.",
         f"{_RUNS}d = 32 (64 in full), a_max/a_min = 2 (1 and 2 in full)", warm_start,
-        kind=Kind.READING, reading=f"{_END}. The lemma's log^0.01 d is 1 for every d there is, and with 1/d it would hold "
-        "at the start for equal weights: log d is asked for, which fails at d = 16 (1.2 and 1.5), and holds from 32 on.",
+        kind=Kind.READING, reading=f"{_END}. The lemma's log^0.01 d is 1 for every d there is, and with 1/d it would "
+        "hold at the start for equal weights: log d is asked for, which fails at d = 16 (1.2 and 1.5), and holds from "
+        "32 on.",
     ),
     Claim(
         "C34", "Claim A.6", "When Delta >= delta, E |grad|^2 >= Omega(d^2 delta^4/kappa), for delta up to 1/(kappa d).",
@@ -246,33 +269,36 @@ CLAIMS = (
         reading=f"{_END}; the bound is the paper's.",
     ),
     Claim(
-        "C39", "Proposition A.4, items 2, 4 and 5", "Until T_4 beta_i and gamma_i are at most poly(kappa_2)/d, a neuron that "
-        "has won an axis keeps at least 1/d of the square of its coordinate there, and its others stay below c_t/d.",
+        "C39", "Proposition A.4, items 2, 4 and 5", "Until T_4 beta_i and gamma_i are at most poly(kappa_2)/d, a "
+        "neuron that has won an axis keeps at least 1/d of the square of its coordinate there, and its others stay "
+        "below c_t/d.",
         f"{_RUNS}d = 16 (32 in full), T_4 - T_3 = 3 d^2", hypothesis_of_masses,
         kind=Kind.READING, reading=f"poly(kappa_2) is taken as 2 kappa, and the power of d in item 4 as the one of the "
         f"proof. {_END}.",
     ),
     Claim(
-        "C39:dense", "Proposition A.4, item 2", "Until T_4 neurons outside S_pot have |vbar|_inf^2 and |v|_inf^2 at most "
-        "c_t/d, with c_t <= c_T2 d^(1/10).", f"{_RUNS}d = 16 (32 in full), T_4 - T_3 = 3 d^2", dense_stay_dense,
-        kind=Kind.READING, reading="c_T2 is that of the population at T_2, typical neurons with d vbar_i^2 up to 7. Then "
-        "stage 2 is longer than the plateau at these d, and the largest of them win axes, too.",
+        "C39:dense", "Proposition A.4, item 2", "Until T_4 neurons outside S_pot have |vbar|_inf^2 and |v|_inf^2 at "
+        "most c_t/d, with c_t <= c_T2 d^(1/10).", f"{_RUNS}d = 16 (32 in full), T_4 - T_3 = 3 d^2", dense_stay_dense,
+        kind=Kind.READING, reading="c_T2 is that of the population at T_2, typical neurons with d vbar_i^2 up to 7. "
+        "Then stage 2 is longer than the plateau at these d, and the largest of them win axes, too.",
         expected=Verdict.FAILS,
         explanation="By Claim A.10 what the axes still lack falls as exp(-C_2 t/d): a dense neuron grows by a factor "
         "1/(1 - O(c log(d)/d)), which tends to 1, but is infinite at d = 16 and 32.",
     ),
     Claim(
-        "C19:population", "Lemma A.6, corrected", "Phi with the net sum falls in a step as stated, where Phi d^2 >= 10.",
+        "C19:population", "Lemma A.6, corrected", "Phi with the net sum falls in a step as stated, where Phi d^2 >= "
+        "10.",
         "one step of the exact force, along the recursion from T_3 on, d = 128 (256 in full), a_max/a_min = 1, 2 and 3",
         potential_falls,
-        kind=Kind.READING, reading="poly(kappa_2) c_t in the threshold is taken as 10; below, at Phi d^2 about 7 for equal "
-        "weights and d = 128, the errors of the rates can make Phi grow. At d = 32 the whole population has Phi d^2 = "
-        "1.6 at T_3 (C = 4): there the lemma says nothing.",
+        kind=Kind.READING, reading="poly(kappa_2) c_t in the threshold is taken as 10; below, at Phi d^2 about 7 for "
+        "equal weights and d = 128, the errors of the rates can make Phi grow. At d = 32 the whole population has Phi "
+        "d^2 = 1.6 at T_3 (C = 4): there the lemma says nothing.",
     ),
     Claim(
         "C20", "(A.11)", "L <= constant d Phi^2 from T_3 to T_4.",
-        f"exact loss of a whole population, gamma = a/d at T_2, d = 16 (32 in full), T_4 - T_3 = 3 d^2", loss_by_potential,
-        kind=Kind.READING, reading=f"{_END}. The constant is the one that follows from orders 0 and 2 and from axes, for "
-        "C = 1, 4 and 10; the orders from 4 on of the dense neurons have to fit in. Phi with the net sum, the smaller.",
+        "exact loss of a whole population, gamma = a/d at T_2, d = 16 (32 in full), T_4 - T_3 = 3 d^2", loss_by_potential,
+        kind=Kind.READING, reading=f"{_END}. The constant is the one that follows from orders 0 and 2 and from axes, "
+        "for C = 1, 4 and 10; the orders from 4 on of the dense neurons have to fit in. Phi with the net sum, the "
+        "smaller.",
     ),
 )  # fmt: skip

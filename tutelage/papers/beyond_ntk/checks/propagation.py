@@ -21,8 +21,9 @@ from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.propagation import DIM, Strays
 from tutelage.papers.beyond_ntk.races import Warmup
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
-WIDTHS = {"quick": (48, 192), "full": (64, 128, 256, 512)}
+WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (48, 192), "full": (64, 128, 256, 512)}
 NETWORKS = 12
 
 
@@ -33,12 +34,18 @@ def _strays(evidence: Evidence, substage: int) -> Strays:
 def _propagates(found: Strays) -> Finding:
     last = found.mean[:, :, -1]
     # Of a typical network: a few of the narrow ones miss an axis, and have nearly all of the plain mean.
-    slope = lines.exponent_over_seeds(found.widths, lambda chosen: np.exp(np.log(last[:, chosen]).mean(1)), last.shape[1])
+    slope = lines.exponent_over_seeds(
+        found.widths, lambda chosen: np.exp(np.log(last[:, chosen]).mean(1)), last.shape[1]
+    )
     scaled = np.array(found.widths) * last.mean(1)
     each = np.array(found.widths) * found.largest.mean(1)
     text = f"m mean|xi|^2 at the end is {', '.join(f'{value:.2f}' for value in scaled)} for m = "
-    text += f"{', '.join(map(str, found.widths))}, exponent {slope:.2f} (95 %, over networks). m max |xi|^2/|w|^2 at any "
-    text += f"time is {', '.join(f'{value:.0f}' for value in each)}: m of order {each.max() * DIM**20:.0e} would make it "
+    text += (
+        f"{', '.join(map(str, found.widths))}, exponent {slope:.2f} (95 %, over networks). m max |xi|^2/|w|^2 at any "
+    )
+    text += (
+        f"time is {', '.join(f'{value:.0f}' for value in each)}: m of order {each.max() * DIM**20:.0e} would make it "
+    )
     text += "1/d^20."
     return all_of(
         [
@@ -109,7 +116,9 @@ def typical_bounds(evidence: Evidence) -> Finding:
         )
         worst += [value / order(run) for value in found]
         told.append(f"{', '.join(f'{value / order(run):.2f}' for value in found)} (d = {len(run.weights)})")
-    text = "Over c_t kappa/d^2: E <wbar, vbar>^2 <xi, v>^2/|xi|^2 for the worst xi and w, E <wbar, vbar>^2 <w, vbar>^2, "
+    text = (
+        "Over c_t kappa/d^2: E <wbar, vbar>^2 <xi, v>^2/|xi|^2 for the worst xi and w, E <wbar, vbar>^2 <w, vbar>^2, "
+    )
     text += f"max a_i vbar_i^2, and sum a_i vbar_i^4: {'; '.join(told)}."
     return at_most(worst, 1.0, detail=text)
 
@@ -119,7 +128,9 @@ def printed_bound(evidence: Evidence) -> Finding:
     for run in _ends(evidence):
         unit = run.base[-1] ** 2 / np.sum(run.base[-1] ** 2, axis=1, keepdims=True)
         ratios.append(float(np.max(unit @ run.weights)) / order(run))
-    told = ", ".join(f"{value:.2f} (d = {len(run.weights)})" for value, run in zip(ratios, _ends(evidence), strict=True))
+    told = ", ".join(
+        f"{value:.2f} (d = {len(run.weights)})" for value, run in zip(ratios, _ends(evidence), strict=True)
+    )
     return at_most(ratios, 1.0, detail=f"sum a_i vbar_i^2 over c_t kappa/d^2: {told}. It is at least 1/(kappa d).")
 
 
@@ -174,7 +185,7 @@ def second_order(evidence: Evidence) -> Finding:
         xi = rng.standard_normal(w.shape)
         rest = [float(_remainder(jnp.asarray(w), jnp.asarray(size * xi))) for size in sizes]
         exponents.append(float(lines.exponent(sizes, rest)))
-    text = f"What is left of orders 4 to 12 beside the first order, for errors of 10^-2 to 10^-4: exponents "
+    text = "What is left of orders 4 to 12 beside the first order, for errors of 10^-2 to 10^-4: exponents "
     text += f"{min(exponents):.3f} to {max(exponents):.3f} in the size of xi."
     return at_most(np.abs(np.array(exponents) - 2), 0.1, detail=text)
 
@@ -184,27 +195,28 @@ _TYPICAL = "typical population at T_2 with all signs, d = 16 and 32 (to 128 in f
 
 CLAIMS = (
     Claim(
-        "C40", "Lemma B.2", "From T_2 to T_3 mean |xi|^2 is proportional to 1/m and at most poly(d) times it, and so is "
-        "every |xi|^2/|w|^2.", f"{_DRAWN}, T_3 - T_2 = 10 d log d", errors_of_stage_2_1,
-        kind=Kind.READING, reading="Xi is read as 1/m, proportional as an exponent between -1.5 and -0.5, poly(d) as d^2 "
-        "for the mean and d^3 for each. |xi|^2 <= |w|^2/d^20 would need m of order d^20, and is extrapolated.",
+        "C40", "Lemma B.2", "From T_2 to T_3 |xi|^2 falls as a power of m, and its mean and every |xi|^2/|w|^2 are at "
+        "most poly(d) Xi.", f"{_DRAWN}, T_3 - T_2 = 10 d log d", errors_of_stage_2_1,
+        kind=Kind.READING, reading="Xi is read as 1/m, poly(d) as d^2 for the mean and d^3 for each, and an exponent "
+        "in m of -1/2 at most is asked for. |xi|^2 <= |w|^2/d^20 would need m of order d^22, and is extrapolated.",
     ),
     Claim(
-        "C41", "Lemma B.3", "The same from T_3 to T_4, drawn anew after the surgery; of neurons on an axis what is across "
-        "it.", f"{_DRAWN}, T_4 - T_3 = 3 d^2", errors_of_stage_2_2,
+        "C41", "Lemma B.3", "The same from T_3 to T_4, drawn anew after the surgery; of neurons on an axis what is "
+        "across it.", f"{_DRAWN}, T_4 - T_3 = 3 d^2", errors_of_stage_2_2,
         kind=Kind.READING, reading="As in C40, with 1/poly(d) in the place of 1/d^20.",
     ),
     Claim(
-        "C41:surgery", "Section B.4", "At T_3 neurons that had won an axis are singletons, |vbar - e_i| <= 1/poly(d), so "
-        "that the surgery changes next to nothing.", "whole population of stage 2, d = 16 (32 in full), a_max/a_min = 2",
+        "C41:surgery", "Section B.4", "At T_3 neurons that had won an axis are singletons, |vbar - e_i| <= 1/poly(d), "
+        "so that the surgery changes next to nothing.", "whole population of stage 2, d = 16 (32 in full), "
+        "a_max/a_min = 2",
         winners_are_singletons, kind=Kind.READING, reading="poly(d) is taken as d^2, and T_3 as 10 d log d after T_2.",
     ),
     Claim(
         "C42", "Claims B.4 to B.6", "E <wbar, vbar>^2 <xi, v>^2 <= c_t kappa/d^2 |xi|^2 for every xi, E <wbar, vbar>^2 "
         "<w, vbar>^2 <= c_t kappa/d^2, a_i vbar_i^2 <= c_t kappa/d^2, and sum a_i vbar_i^4 <= c_t kappa/d^2.", _TYPICAL,
         typical_bounds,
-        kind=Kind.READING, reading="c_t is 2 kappa c_0 as in C31, and the constants of O are taken as 1. The worst xi is "
-        "an eigenvector, so that no error is drawn; the first line of Claim B.4 follows by Cauchy and Schwarz.",
+        kind=Kind.READING, reading="c_t is 2 kappa c_0 as in C31, and the constants of O are taken as 1. The worst xi "
+        "is an eigenvector, so that no error is drawn; the first line of Claim B.4 follows by Cauchy and Schwarz.",
     ),
     Claim(
         "C42:printed", "Claim B.5", "sum a_i vbar_i^2 = O(c_t kappa/d^2).", _TYPICAL, printed_bound,
@@ -219,6 +231,7 @@ CLAIMS = (
     Claim(
         "C44", "Proposition B.6", "What the first-order terms leave out is of second order in xi.",
         f"networks of 24 neurons, d = {DIM}, orders 4 to 12", second_order,
-        kind=Kind.READING, reading="The bound d^-10 is for |xi| <= d^-20 |w|: it is read as the exponent 2, within 0.1.",
+        kind=Kind.READING, reading="The bound d^-10 is for |xi| <= d^-20 |w|: it is read as the exponent 2, within "
+        "0.1.",
     ),
 )  # fmt: skip

@@ -10,18 +10,17 @@ from tutelage.papers.beyond_ntk.constants import RATE2
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.races import Warmup
 from tutelage.problem import Numbers
+from tutelage.study import Size
 
 RATIOS = (1.0, 2.0)
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (16, 32), "full": (16, 32, 64, 128)}
+WINNERS: dict[Size, tuple[int, ...]] = {"quick": (16, 32), "full": (16, 32, 64)}
 MARGIN = 0.1
 """For poly(kappa_1) in `c_t poly(kappa_1)`, with `c_t = log d`. A larger one asks for less."""
 
 
-def _dims(evidence: Evidence) -> tuple[int, ...]:
-    return (16, 32, 64, 128) if evidence.full else (16, 32)
-
-
 def _runs(evidence: Evidence) -> list[Warmup]:
-    return [typical.stage_one(dim, ratio) for dim in _dims(evidence) for ratio in RATIOS]
+    return [typical.stage_one(dim, ratio) for dim in DIMS[evidence.size] for ratio in RATIOS]
 
 
 def _named(run: Warmup) -> str:
@@ -115,15 +114,15 @@ def high_orders_are_small(evidence: Evidence) -> Finding:
             seen.append((np.max(np.abs(whole) / (small + kappa / dim * largest)), np.max(np.abs(network)) / small))
         worst.append(np.max(seen, axis=0))
         told.append(f"{worst[-1][0]:.3f} and {worst[-1][1]:.3f} ({_named(run)})")
-    text = f"The least C/4 for the whole and for the network's part, over all neurons, coordinates and three times: {', '.join(told)}."
-    return at_most(np.array(worst), 0.25, detail=text)
+    text = "The least C/4 for the whole and for the network's part, over all neurons, coordinates and three times: "
+    return at_most(np.array(worst), 0.25, detail=f"{text}{', '.join(told)}.")
 
 
 # Winners.
 
 
 def _winners(evidence: Evidence) -> list[typical.Winners]:
-    return [typical.winners(dim) for dim in ((16, 32, 64) if evidence.full else (16, 32))]
+    return [typical.winners(dim) for dim in WINNERS[evidence.size]]
 
 
 def good_neurons_grow(evidence: Evidence) -> Finding:
@@ -154,7 +153,7 @@ def maximum_adds_up(evidence: Evidence) -> Finding:
     return at_most(worst, 2 / RATE2, detail=text)
 
 
-_SETTING = "whole population with all signs and orders up to 8, d = 16 and 32 (to 128 in full), a_max/a_min = 1 and 2"
+_SETTING = "population with all signs and orders up to 8, d = 16 and 32 (to 128 in full), a_max/a_min = 1 and 2"
 _TYPICAL = "The paper's start, cut to d w_i^2 <= log d: neurons outside S have no mass, as in the limit."
 _WINNERS = "neurons without mass in a whole population, d = 16 and 32 (64 in full), equal weights, all orders"
 
@@ -163,9 +162,9 @@ CLAIMS = (
         "C9", "Proposition A.8",
         "From time 0 to T_2: |Delta| <= c_t poly(kappa_1)/d^2, or 0 < Delta <= delta_- (1 - 1/(16 kappa^2 d)), or "
         "0 < -Delta <= delta_+.", _SETTING, order_zero_follows,
-        kind=Kind.READING, reading=f"{_TYPICAL} c_t poly(kappa_1) is taken as log(d)/20, and the factor of delta_+, with "
-        "kappa_1 = exp(poly(kappa)), as 1. With equal weights both orders are learned at the start, and it is the first "
-        "alternative that holds; the least constant for it is told, and falls with d.",
+        kind=Kind.READING, reading=f"{_TYPICAL} c_t poly(kappa_1) is taken as log(d)/20, and the factor of delta_+, "
+        "with kappa_1 = exp(poly(kappa)), as 1. With equal weights both orders are learned at the start, and it is "
+        "the first alternative that holds; the least constant for it is told, and falls with d.",
     ),
     Claim(
         "C10", "Proposition A.9",
@@ -178,8 +177,8 @@ CLAIMS = (
     Claim(
         "C10:end", "Lemma A.2",
         "From T_1 to T_2 |Delta|, delta_+ and delta_- are at most c_t poly(kappa_1)/d^2.", _SETTING, orders_are_learned,
-        kind=Kind.READING, reading=f"{_TYPICAL} T_1 is taken as d log(d)/4, T_2 as half the time in which the cubic law "
-        "takes the largest typical coordinate to infinity, c_t poly(kappa_1) as log d.",
+        kind=Kind.READING, reading=f"{_TYPICAL} T_1 is taken as d log(d)/4, T_2 as half the time in which the cubic "
+        "law takes the largest typical coordinate to infinity, c_t poly(kappa_1) as log d.",
     ),
     Claim(
         "C31", "Proposition A.1, (A.2)",
@@ -194,10 +193,10 @@ CLAIMS = (
     ),
     Claim(
         "C8:bound", "Proposition A.7",
-        "|[grad_{>=4}]_i| <= C/4 (c_t kappa/d^2 + kappa/d |vbar|_inf^2) |v_i|, and the part from the network is at most "
-        "C/4 c_t kappa/d^2 |v_i|.", _SETTING, high_orders_are_small,
-        kind=Kind.READING, reading=f"{_TYPICAL} C is taken as 1 and c_t as log d, at the start, on the way and at T_2; the "
-        "least C that will do is told, and does not grow with d.",
+        "|[grad_{>=4}]_i| <= C/4 (c_t kappa/d^2 + kappa/d |vbar|_inf^2) |v_i|, and the part from the network is at "
+        "most C/4 c_t kappa/d^2 |v_i|.", _SETTING, high_orders_are_small,
+        kind=Kind.READING, reading=f"{_TYPICAL} C is taken as 1 and c_t as log d, at the start, on the way and at "
+        "T_2; the least C that will do is told, and does not grow with d.",
     ),
     Claim(
         "C32", "Claim A.4",
@@ -211,7 +210,7 @@ CLAIMS = (
         "C33", "Claim A.5",
         "Until |v|^2 > 1/lambda_0 the sum of eta |vbar|_inf^2 is at most poly(kappa_1) d log(1/lambda_0).", _WINNERS,
         maximum_adds_up,
-        kind=Kind.READING, reading="1/lambda_0 is taken as d and poly(kappa_1) as 2/C_2 = 5.5: what a neuron needs that "
-        "grows from |v_i|^2 = 1/d at the least rate there is for its |vbar|_inf, C_2 |vbar|_inf^2/d.",
+        kind=Kind.READING, reading="1/lambda_0 is taken as d and poly(kappa_1) as 2/C_2 = 5.5: what a neuron needs "
+        "that grows from |v_i|^2 = 1/d at the least rate there is for its |vbar|_inf, C_2 |vbar|_inf^2/d.",
     ),
 )  # fmt: skip
