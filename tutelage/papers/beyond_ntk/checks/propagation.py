@@ -1,4 +1,4 @@
-"""How errors of finite width propagate in stage 2 (Lemmas B.2, B.3), and the bounds behind it (Claims B.4 to B.6, B.9)."""
+"""Errors of finite width in stage 2 (Lemmas B.2, B.3), and the bounds behind them (Claims B.4 to B.6, B.9)."""
 
 import math
 

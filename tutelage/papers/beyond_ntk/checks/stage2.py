@@ -112,7 +112,7 @@ def potential_falls(evidence: Evidence, ratios: tuple[float, ...], net: bool) ->
 
 
 def broken_at(dim: int, net: bool) -> float:
-    """The largest `Phi d^2` after T_3 at which `1/Phi` does not grow as the lemma has it, with C = 1; 0 if there is none."""
+    """The largest `Phi d^2` after T_3 at which `1/Phi` does not grow as it should, with C = 1; 0 if it always does."""
     times, path, a = afterwards(dim)
     value = masses.potential(path, a, share=1.0, net=net)
     # Step by step the lemma gives 1/Phi(t+1) >= 1/Phi(t) + eta/8, and so between records.

@@ -8,6 +8,7 @@ from tutelage.analysis import Claim, Finding, Kind, all_of, at_least, at_most
 from tutelage.papers.beyond_ntk import typical, warmup
 from tutelage.papers.beyond_ntk.constants import RATE2
 from tutelage.papers.beyond_ntk.evidence import Evidence
+from tutelage.papers.beyond_ntk.lottery import Truth
 from tutelage.papers.beyond_ntk.races import Warmup
 from tutelage.problem import Numbers
 from tutelage.study import Size
@@ -46,7 +47,7 @@ def order_zero_follows(evidence: Evidence) -> Finding:
     return at_most(beyond, MARGIN / 2, detail=f"{text}{', '.join(told)}.")
 
 
-def _lacking(run: Warmup, delta: Numbers, at: Numbers) -> float:
+def _lacking(run: Warmup, delta: Numbers, at: Truth) -> float:
     """The least C with `d(delta)/dt <= -delta/(4 kappa d) + C log d/d^3` between the records chosen."""
     wanted = delta[:-1] / (4 * warmup.spread(run.weights) * len(run.weights))
     seen = -np.diff(delta) / np.diff(run.times)
@@ -58,7 +59,11 @@ def order_two_decays(evidence: Evidence) -> Finding:
     for run in _runs(evidence):
         zero, plus, minus = warmup.excess(run.moments, run.weights)
         positive = (zero[:-1] > 0) & (zero[1:] > 0)
-        lacks = _lacking(run, plus, positive), _lacking(run, plus, ~positive), _lacking(run, minus, positive | True)
+        lacks = (
+            _lacking(run, plus, positive),
+            _lacking(run, plus, ~positive),
+            _lacking(run, minus, np.ones_like(positive)),
+        )
         worst.append(max(lacks))
         told.append(f"{worst[-1]:.3f} ({_named(run)})")
     text = f"The least C with delta' <= -delta/(4 kappa d) + C log d/d^3, all times: {', '.join(told)}."
