@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from tutelage.papers.beyond_ntk import powers, warmup
-from tutelage.papers.beyond_ntk.constants import gradient_rates
+from tutelage.papers.beyond_ntk.constants import RATE1, gradient_rates
 from tutelage.papers.beyond_ntk.directions import signal
 from tutelage.papers.beyond_ntk.orbits import hadamard_group, simulate
 from tutelage.papers.beyond_ntk.races import STEP, Warmup
@@ -48,9 +48,9 @@ def end_of_stage_one(dim: int, kappa: float) -> float:
     return dim**2 / (8 * gradient_rates(4)[0] * kappa**2 * math.log(dim))
 
 
-def end_of_warmup(dim: int) -> float:
-    """T_1 = d log(d)/4."""
-    return dim * math.log(dim) / 4
+def end_of_warmup(dim: int, kappa: float) -> float:
+    """T_1: when the slowest mode of order 2, whose rate is at least `C_1/(kappa d)`, has fallen by a factor d."""
+    return kappa * dim * math.log(dim) / RATE1
 
 
 @cache

@@ -158,10 +158,8 @@ def hypothesis_of_masses(evidence: Evidence) -> Finding:
         rest = np.where(np.eye(run.dim, dtype=bool), 0.0, run.axes**2).max((1, 2))
         other.append(float(rest.max() / rest[0]))
         told.append(f"{high[-1]:.2f}, {grown[-1]:.3g}, {other[-1]:.2f} ({_named(run)})")
-    text = (
-        "Largest d max(beta, gamma)/(2 kappa), least d v_i^2/v_i(T_2)^2 on an axis, and the largest square of another "
-    )
-    text += f"coordinate there over that at T_2: {', '.join(told)}."
+    text = "Largest d max(beta, gamma)/(2 kappa), least d v_i^2/v_i(T_2)^2 on an axis, and the largest square of "
+    text += f"another coordinate there over that at T_2: {', '.join(told)}."
     least = [run.dim**0.1 for run in _whole(evidence)]
     return all_of([at_most(high, 1.0, detail=text), at_least(grown, 1.0), at_most(np.divide(other, least), 1.0)])
 
