@@ -175,8 +175,8 @@ CLAIMS = (
     Claim(
         "C10:end", "Lemma A.2",
         "From T_1 to T_2 |Delta|, delta_+ and delta_- are at most c_t poly(kappa_1)/d^2.", _SETTING, orders_are_learned,
-        kind=Kind.READING, reading=f"{_TYPICAL} T_1 is taken as kappa d log(d)/C_1, T_2 as half the time in which the cubic "
-        "law takes the largest typical coordinate to infinity, c_t poly(kappa_1) as log d.",
+        kind=Kind.READING, reading=f"{_TYPICAL} T_1 is taken as kappa d log(d)/C_1, T_2 as half the time in which the "
+        "cubic law takes the largest typical coordinate to infinity, c_t poly(kappa_1) as log d.",
     ),
     Claim(
         "C31", "Proposition A.1, (A.2)",
