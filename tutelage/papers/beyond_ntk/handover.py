@@ -99,7 +99,7 @@ def start(masses: Masses, mass: float, count: int = 32, seed: int = 8) -> tuple[
 
 
 @cache
-def handover(dim: int, ratio: float, late: bool = True) -> Handover:
+def handover(dim: int, ratio: float, late: bool) -> Handover:
     """From T_2 to T_3, and if `late` to T_4."""
     a = warmup.spaced(dim, ratio)
     base, each = start(Masses(a * (1 - 1 / dim), a / dim), dim**-4.0)

@@ -67,7 +67,7 @@ def errors_of_stage_2_2(evidence: Evidence) -> Finding:
 def winners_are_singletons(evidence: Evidence) -> Finding:
     worst, told = [], []
     for dim in (16, 32) if evidence.full else (16,):
-        run = handover.handover(dim, 2.0)
+        run = handover.handover(dim, 2.0, True)
         axes = run.axes[run.warm]
         unit = np.abs(axes) / np.linalg.norm(axes, axis=1, keepdims=True)
         apart = float(np.linalg.norm(unit - np.eye(dim), axis=1).max())
