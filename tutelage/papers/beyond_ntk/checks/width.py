@@ -74,10 +74,7 @@ def laws(dim: int, square: float, random: np.random.Generator) -> dict[str, tupl
         "all sizes": (edge * np.linspace(0.05, 1, 32)[:, None], even),
         "axes": (math.sqrt(square) * np.resize(np.eye(dim), (32, dim)), even),
         "one or nothing": (edge * (np.arange(32) < 16)[:, None] + 1e-9 * edge, even),
-        "a rare one": (
-            np.where(np.arange(32)[:, None] > 0, 0.1 * edge, edge),
-            np.r_[RARE, np.full(31, (1 - RARE) / 31)],
-        ),
+        "a rare one": (np.where(first, edge, 0.1 * edge), np.where(first[:, 0], RARE, (1 - RARE) / 31)),
     }
 
 
@@ -111,10 +108,8 @@ def other_laws(evidence: Evidence) -> Finding:
                 worst.append(max(seen))
                 told[name] = np.maximum(told.get(name, np.zeros(2)), seen)
     each = ", ".join(f"{one:.2f} and {two:.2f} ({name})" for name, (one, two) in told.items())
-    text = (
-        f"The 99 % quantile over {draws} draws of |L(W) - L| lambda^2 m^(1/2)/log(1/delta), and of the largest force "
-    )
-    text += f"apart times lambda^(3/2) m^(1/2)/log(m/delta): {each}."
+    text = f"The 99 % quantile over {draws} draws of |L(W) - L| lambda^2 m^(1/2)/log(1/delta), and of the largest "
+    text += f"difference of a force times lambda^(3/2) m^(1/2)/log(m/delta): {each}."
     return at_most(worst, 1.0, detail=text)
 
 
@@ -218,7 +213,8 @@ CLAIMS = (
     Claim(
         "C6:laws", "Claim 2.1", "For laws of bounded neurons |L(W) - L(P)| <= poly(1/lambda) log(1/delta)/m^(1/2), and "
         "every |grad L(W) - grad L(P)| <= poly(1/lambda) log(m/delta)/m^(1/2), with probability 1 - delta.",
-        "five laws with |w|^2 up to 1, 4 and 16, d = 8, m = 25 and 400 (to 1600 in full), delta = 0.01, exact gradients", other_laws,
+        "five laws with |w|^2 up to 1, 4 and 16, d = 8, m = 25 and 400 (to 1600 in full), delta = 0.01, exact "
+        "gradients", other_laws,
         kind=Kind.READING, reading="Every law is read as five that differ as much as can be, poly(1/lambda) as "
         "1/lambda^2 and 1/lambda^(3/2), the degrees of loss and force in the length of neurons. N is without bound; "
         "for it see C7.",
