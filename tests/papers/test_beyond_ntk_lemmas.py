@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tutelage.analysis.claims import Verdict
-from tutelage.papers.beyond_ntk import directions, field, handover, masses, propagation, typical, warmup
+from tutelage.papers.beyond_ntk import directions, field, handover, late, masses, propagation, typical, warmup
 from tutelage.papers.beyond_ntk.checks import handover as stage2
 from tutelage.papers.beyond_ntk.checks import propagation as finite
 from tutelage.papers.beyond_ntk.checks import typical as stage1
@@ -125,6 +125,16 @@ def test_decay_is_that_of_the_recursion():
     # A step that takes the part 1 - x of Phi adds x/(1 - x)/Phi to 1/Phi.
     part = 1 - value[1:] / value[:-1]
     np.testing.assert_allclose(stage2.decay(run, 1.0, True), part / (1 - part) / (0.2 * value[:-1]), rtol=1e-9)
+
+
+def test_dense_growth_is_that_of_the_cubic_law():
+    dim, square = 3000, 12.0
+    a, times = np.full(dim, 1 / dim), np.linspace(0, 10 * dim * math.log(dim), 400)
+    path = masses.flow(Masses(a * (1 - 1 / dim), a / dim), a, times)
+    spent = 2 * directions.RATE4 * np.trapezoid(a[0] - path.gamma[:, 0], times)
+    law = 1 / (1 - spent * square / dim)
+    # What all coordinates share takes a part 1/12 of the growth away, the next order adds less than 1% of it.
+    assert late.dense_growth(dim, square) - 1 == pytest.approx(law - 1, rel=0.12)
 
 
 # Finite width.
@@ -252,6 +262,7 @@ PLANTS = [
     ("C39", Handover, "axes", seen("axes", fading)),
     ("C39", Handover, "axes", seen("axes", others_of_axes_grow)),
     ("C39:dense", Handover, "dense", seen("dense", lambda dense: np.repeat(dense[:1], len(dense), axis=0))),
+    ("C39:large", late, "signal", times(10)),
     ("C19:population", Handover, "masses", seen("masses", lambda found: Masses(*map(last, found)))),
     ("C20", Handover, "losses", seen("losses", lambda losses: 100 * losses)),
     ("C40", propagation, "strays", strayed(lambda m, error: m * error)),
