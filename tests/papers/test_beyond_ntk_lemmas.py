@@ -159,6 +159,27 @@ def test_pulled_by_sampling_signs():
     assert np.all(np.abs(each.mean(0) - finite.pulled(base)[0]) < 5 * each.std(0) / math.sqrt(len(v)) + 1e-12)
 
 
+def test_responses_by_differences():
+    rng = np.random.default_rng(4)
+    v, w, a = rng.standard_normal(3), rng.standard_normal((5, 3)), np.array([0.2, 0.3, 0.5])
+    own, others = finite.responses(jnp.asarray(v), jnp.asarray(w), jnp.asarray(a))
+
+    def force(v, w):
+        row, even = jnp.asarray(v)[None], jnp.full(5, 0.2)
+        return sum(np.asarray(field.order_field(row, jnp.asarray(w), even, jnp.asarray(a), k))[0] for k in finite.HIGH)
+
+    h, axes = 1e-5, np.eye(3)
+    slopes = np.stack([(force(v + h * e, w) - force(v - h * e, w)) / (2 * h) for e in axes], axis=1)
+    # Differences of second order, h^2 and rounding over h.
+    np.testing.assert_allclose(own, slopes, atol=1e-8)
+    total = np.zeros((3, 3))
+    for n in range(5):
+        moved = [np.eye(5)[:, [n]] * e for e in h * axes]
+        each = np.stack([(force(v, w + m) - force(v, w - m)) / (2 * h) for m in moved], axis=1)
+        total += 5 * each @ each.T  # a mean over w of 25 times it: the force has a fifth of each
+    np.testing.assert_allclose(others, total, atol=1e-7)
+
+
 # Claims.
 
 
@@ -274,6 +295,8 @@ PLANTS = [
     ("C42", finite, "order", times(0.2)),
     ("C42:printed", finite, "order", times(10)),
     ("C43", finite, "_slopes", times(-4)),
+    ("C45", finite, "responses", lambda old: lambda *args: (20 * old(*args)[0], old(*args)[1])),
+    ("C45", finite, "responses", lambda old: lambda *args: (old(*args)[0], 1e4 * old(*args)[1])),
     ("C44", finite, "_remainder", lambda old: lambda w, xi: old(w, xi) + jnp.linalg.norm(xi)),
 ]  # fmt: skip
 
