@@ -36,7 +36,7 @@ ASIDE = """## What is not listed
 
 - Tests of asymptotic statements at sizes that can be run, when they fail for no other reason than the size:
   Lemmas 4.10 and C.14 of `cluster_moe` (CM-17:small, CM-18:samples), the second bullet of Lemma A.3 of
-  `beyond_ntk` (C15:bad, C16:here).
+  `beyond_ntk` (C15:bad32, C16:here), whose own threshold nothing reaches there (C15:bad).
 - Hypotheses that runs do not meet though the conclusion is seen: BL32 of `both_layers`, CM-24:trained of
   `cluster_moe`, so that what its laboratories show of Theorem 4.6 does not apply to it (CM-07, CM-08).
 - Statements carried beyond their hypotheses, such as Gaussian starts in `relu_teachers` or experts that know

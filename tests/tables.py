@@ -613,6 +613,7 @@ PAPERS = {
         {"dim": 4, "width": 6, "until": 2.0},
         {
             "test_beyond_ntk_kernels.py": ("PLANTS",),
+            "test_beyond_ntk_lemmas.py": ("PLANTS",),
             "test_beyond_ntk_lottery.py": ("PLANTED",),
             "test_beyond_ntk_stages.py": ("PLANTED",),
             "test_beyond_ntk_symmetry.py": ("PLANTS",),

@@ -93,7 +93,7 @@ PLANTS = [
     ("C27:blocks", checks, "block_weight", lambda: lambda weights, size: 0.1),
     ("C28", checks, "collision_probability", lambda: scaled(2, checks, "collision_probability")),
     ("C28", checks, "collision_probability", lambda: scaled(0.5, checks, "collision_probability")),
-    ("C28:partitions", checks, "disjoint_partitions", lambda: lambda d, r, n, random: [((0,) * 4,) * 4] * n),
+    ("C28:partitions", checks, "disjoint_partitions", lambda: lambda d, r, n, random: [((0,) * 4,) * 4] * d),
     ("C28:partitions", checks, "disjoint_partitions", lambda: lambda d, r, n, random: []),
     ("C28:features", checks, "random_features_loss", lambda: scaled(0.01, checks, "random_features_loss")),
 ]

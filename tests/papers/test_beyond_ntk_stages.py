@@ -200,10 +200,8 @@ def test_loss_of_masses_is_that_of_the_population_to_leading_order():
 # Claims.
 
 HERE = (
-    "C9",
-    "C10",
     "C30",
-    "C17",
+    "C17:law",
     "C18",
     "C18:printed",
     "C18:neuron",
@@ -212,7 +210,6 @@ HERE = (
     "C19:net",
     "C19:growth",
     "C19:law",
-    "C20",
 )
 
 
@@ -220,18 +217,6 @@ HERE = (
 def test_verdict(id):
     found = CLAIMS[id].check(QUICK)
     assert found.verdict is CLAIMS[id].expected and conditions_are_told(CLAIMS[id], found)
-
-
-def scaled_excess(monkeypatch):
-    def planted(moments, weights, honest=warmup.excess):
-        zero, plus, minus = honest(moments, weights)
-        return warmup.Excess(zero, plus / 10, minus / 10)
-
-    monkeypatch.setattr(stage1.warmup, "excess", planted)
-
-
-def doubled_order_two(monkeypatch):
-    monkeypatch.setattr(stage1, "B2", 2 * B2)
 
 
 def forgotten_order_two(monkeypatch):
@@ -263,14 +248,10 @@ def doubled_law(monkeypatch):
     monkeypatch.setattr(masses, "law", lambda *args, honest=masses.law: 2 * honest(*args))
 
 
-def large_loss(monkeypatch):
-    monkeypatch.setattr(mixture.Mixture, "loss", lambda at, honest=mixture.Mixture.loss: 10 * honest(at))
-
-
 PLANTED = {
-    "C9": scaled_excess, "C10": doubled_order_two, "C30": forgotten_order_two, "C17": weak_axes, "C18": weak_axes,
+    "C30": forgotten_order_two, "C17:law": weak_axes, "C18": weak_axes,
     "C18:printed": halved_in_print, "C18:neuron": doubled_signal, "C19": weak_axes, "C19:unequal": always(net=True),
-    "C19:net": always(net=False), "C19:growth": always(net=True), "C19:law": doubled_law, "C20": large_loss,
+    "C19:net": always(net=False), "C19:growth": always(net=True), "C19:law": doubled_law,
 }  # fmt: skip
 
 
@@ -291,7 +272,9 @@ def test_figure_of_stage_2(tmp_path):
     # The last record is at C_2 t/d = 3600: the law is near, and the total of a coordinate is a.
     assert dataset["beta"].values[-1] == pytest.approx(dataset["law"].values[-1], rel=0.01)
     np.testing.assert_allclose(dataset["beta"] + dataset["gamma"], 1.0, atol=2e-3)
-    assert np.any(np.diff(dataset["printed"]) > 0) and np.all(np.diff(dataset["net"]) < 0)
+    # The printed sum is of order d times a few 1/d at T_3, and the net one of order 1/(d log d).
+    rise = np.log(dataset["printed"] / dataset["net"]).values
+    assert rise[0] < 0.1 and np.all(np.diff(rise) > 0.5)
     draw(sheet)
 
 

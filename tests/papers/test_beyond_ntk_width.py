@@ -138,6 +138,16 @@ def changed(change):
     return plant
 
 
+def longer(old):
+    """Neurons beyond the bound."""
+    return lambda *args: {name: (3 * w, law) for name, (w, law) in old(*args).items()}
+
+
+def test_laws_keep_to_the_bound():
+    for w, law in checks.laws(6, 4.0, np.random.default_rng(5)).values():
+        assert np.max(np.sum(w**2, axis=1)) == pytest.approx(4.0) and law.sum() == pytest.approx(1.0)
+
+
 def one_neuron(square, m, times):
     square = square.copy()
     square[:, 0] += (m if m == 128 else 0) * square.mean(1)
@@ -167,6 +177,8 @@ PLANTS = [
     ("C6", checks, "start_losses", lambda old: lambda *args: 1.3 * old(*args)),
     ("C6", checks, "start_loss", lambda old: lambda dim, m: old(dim, m) + 0.5 / m),
     ("C6", checks, "plateau", lambda old: lambda dim: 0.7 * old(dim)),
+    ("C6:laws", checks, "laws", longer),
+    ("C6:laws", checks, "_deviations", lambda old: lambda *args: tuple(4 * part for part in old(*args))),
     ("C22", width, "sized", changed(lambda square, m, times: square * m**0.3)),
     ("C22", width, "sized", changed(lambda square, m, times: square * np.exp(0.02 * times))),
     ("C22", width, "sized", changed(one_neuron)),

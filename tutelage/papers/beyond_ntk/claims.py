@@ -4,13 +4,16 @@ from tutelage.analysis import Claim
 from tutelage.papers.beyond_ntk.checks import (
     experiments,
     formulas,
+    handover,
     kernels,
+    propagation,
     stage1,
     stage2,
     symmetry,
     training,
+    typical,
     width,
 )
 
-_THEMES = (formulas, symmetry, stage1, stage2, width, kernels, training, experiments)
+_THEMES = (formulas, symmetry, typical, stage1, handover, stage2, width, propagation, kernels, training, experiments)
 CLAIMS: tuple[Claim, ...] = tuple(claim for theme in _THEMES for claim in theme.CLAIMS)

@@ -131,6 +131,6 @@ CLAIMS = (
         "At the start a coordinate of the gradient is of size d^-1.5 in orders 0 and 2, and d^-2.5 in orders >= 4.",
         "infinite width, N(0, I/d), teacher weights that differ by up to 2", start_scales,
         kind=Kind.READING, reading="Orders up to powers of kappa and log d are read as exponents within 0.3 for d = 16 "
-        "to 256; the inequality with c_t is not looked at.",
+        "to 256. For the inequality with c_t see C8:bound.",
     ),
 )  # fmt: skip
