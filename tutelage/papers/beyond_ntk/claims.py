@@ -8,9 +8,10 @@ from tutelage.papers.beyond_ntk.checks import (
     stage1,
     stage2,
     symmetry,
+    theorem,
     training,
     width,
 )
 
-_THEMES = (formulas, symmetry, stage1, stage2, width, kernels, training, experiments)
+_THEMES = (formulas, symmetry, stage1, stage2, width, kernels, theorem, training, experiments)
 CLAIMS: tuple[Claim, ...] = tuple(claim for theme in _THEMES for claim in theme.CLAIMS)
