@@ -15,9 +15,7 @@ CALM = (200, 400)
 LARGE = 0.2
 
 
-def traces(
-    settings: BeyondNtkSettings, seeds: int = 1, records: int = 200, slow: tuple[int, ...] = ()
-) -> xr.Dataset:
+def traces(settings: BeyondNtkSettings, seeds: int = 1, records: int = 200, slow: tuple[int, ...] = ()) -> xr.Dataset:
     """`norm` (the tensors' errors by order), the paper's `L`, the loss that is descended, and what else is recorded.
 
     `slow`: until each of these updates the step is a tenth of what it is afterwards.

@@ -3,7 +3,7 @@
 The theorem leaves open powers and constants. Here they are: `m = d^(3/2)` units, `N = d^3` samples, the caps
 `1/lambda_0 = d^(1/2)` and `1/lambda_1 = d`, `8 d^2/log d` of time for stage 1 and `16 d^(1 + 10 Q)` for stage 2.
 
-- A unit that is alone on its direction needs `|w|^2 = m/d = d^(1/2)`, so that the first cap acts and the second does not.
+- A unit alone on its direction needs `|w|^2 = m/d = d^(1/2)`, so that the first cap acts and the second does not.
 - A network of m units needs more than `m d = d^(5/2)` samples; with as many (`FEW`) it should not learn.
 - Without sampling noise the plateau of a ReLU network ends at about `3.2 d^2/log d`, twice the time of |z| units (E4).
 """

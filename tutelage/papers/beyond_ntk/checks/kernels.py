@@ -34,7 +34,6 @@ from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.problem import host_weights
 
-
 # Seeds of random features and of samples: as many cells as the mean over rotations is taken over.
 DRAWS = {"quick": 4, "full": 8}
 CELLS = {"quick": ((10, 200), (10, 500)), "full": ((10, 200), (10, 500), (20, 500), (20, 1000))}

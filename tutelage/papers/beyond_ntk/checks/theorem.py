@@ -50,7 +50,7 @@ def _conditions(plan: theorem.Plan) -> list[Hypothesis]:
 
 
 def _small_step(plan: theorem.Plan) -> Hypothesis:
-    """Steps below `lambda_0^2`, which the theorem asks for, lead to the same loss; where that is not too long to see."""
+    """Steps below `lambda_0^2`, as the theorem asks, lead to the same loss, in a dimension where that can be run."""
     gap = theorem.step_error(plan.fine, plan.seeds)
     words = f"steps below lambda_0^2 end at the same mean loss at d = {plan.fine}, relative difference"
     return Hypothesis(words, abs(gap) <= FINE, abs(gap), FINE)
@@ -86,9 +86,9 @@ def _told(contest: Contest, seeds: int) -> str:
 
 
 _POWERS = (
-    "The powers and constants are ours (`theorem`): m = d^(3/2), N = d^3, 1/lambda_0 = d^(1/2), 1/lambda_1 = d, "
-    "stages of 8 d^2/log d and 16 d^1.1 of time, eta_inf = 0.5, equal weights a. O(d^(-1-Q)) is read as a power of d of "
-    "at most -1.01, fitted to d = "
+    "The powers and constants are ours: m = d^(3/2), N = d^3, 1/lambda_0 = d^(1/2), 1/lambda_1 = d, stages of "
+    "8 d^2/log d and 16 d^1.1 of time, eta_inf = 0.5, equal weights a. O(d^(-1-Q)) is read as a power of d of at most "
+    "-1.01, fitted to d = "
 )
 CLAIMS = (
     Claim(
@@ -98,8 +98,8 @@ CLAIMS = (
         "N = d^3 samples, d = 8 and 12 (8 to 24 in full), three seeds (five in full), each with samples of its own",
         with_samples,
         kind=Kind.READING,
-        reading=_POWERS + "8 to 24, which says nothing of larger d. Steps below lambda_0^2, which the theorem asks for, "
-        "are taken at d = 12 only (8 in quick), to see that they end at the same loss.",
+        reading=_POWERS + "8 to 24, which says nothing of larger d. Steps below lambda_0^2, as the theorem asks, are "
+        "taken at d = 12 only (8 in quick), to see that they end at the same loss.",
         explanation="With more than m d samples noise only makes the plateau longer, and stage 1 outlasts it.",
     ),
     Claim(
@@ -114,7 +114,7 @@ CLAIMS = (
     Claim(
         "THM1.1:few",
         "Theorem 1.1",
-        "With d^(5/2) samples, as many as the network has weights, the loss stays of the order 1/d, like that of kernels.",
+        "With d^(5/2) samples, as many as the network has weights, the loss is of the order 1/d, as for kernels.",
         "as THM1.1, but for N",
         with_few_samples,
         kind=Kind.OURS,
@@ -126,7 +126,7 @@ CLAIMS = (
         "Theorems 1.1, 1.2, 3.1",
         "On the same samples, the trained network has a smaller population loss than every kernel method, and than "
         "any features of that number can have on average.",
-        "THM1.1's runs; kernel ridge regression with the best ridge for the population, on the samples of the first seed",
+        "THM1.1's runs; kernel ridge with the best ridge for the population, on the samples of the first seed",
         network_wins,
         unconditional="The theorems ask for sizes of d, m and N only up to powers and constants that they leave open.",
         kind=Kind.READING,

@@ -22,7 +22,7 @@ def population(settings: BeyondNtkSettings) -> xr.Dataset:
 
 def sampled(settings: BeyondNtkSettings, size: Size) -> xr.Dataset:
     """The paper's own setting: 10^4 samples as well; quick stops long before the plateau ends."""
-    until = 2 * UNTIL if size == "full" else UNTIL / 20
+    until = 2 * UNTIL if size == "full" else UNTIL / 40
     return from_large(_plain(settings, SAMPLES, until), SEEDS[size], RECORDS)
 
 
@@ -48,7 +48,8 @@ def sheet(tree: xr.DataTree) -> Sheet:
         "the seeds; middle: the same start with the population gradient; right: the losses of the run on the left. "
         "Time is the sum of the steps eta_inf, which are 0.002 until time 0.4, 0.02 until 4.4, and 0.2 from there on. "
         "Tensor losses are the unsquared norms |T_k|. Orders 0 and 2 are learned at once, orders 4 and 6 wait on a "
-        "plateau and are then learned together. On samples the plateau lasts longer, and on it the network overfits."
+        "plateau and are then learned together; dips of order 0 are changes of its sign. On samples the plateau lasts "
+        "longer, and on it the network overfits."
     )
     panels = (
         _orders(some, f"{about['samples']} samples, start N(0, I)"),

@@ -64,7 +64,8 @@ def _against_dimension(tree: xr.DataTree) -> Panel:
         scaled = losses * losses["dim"]
         curves.append(line(losses["dim"], np.exp(np.log(scaled).mean("seed")), label, colour=colour))
         each = np.repeat(losses["dim"].values, losses.sizes["seed"])
-        curves.append(line(each, scaled.transpose("dim", "seed").values.ravel(), kind="points", colour=colour, faint=True))
+        points = scaled.transpose("dim", "seed").values.ravel()
+        curves.append(line(each, points, kind="points", colour=colour, faint=True))
     data = tree["enough"].to_dataset()
     dims = data["dim"].values
     curves.append(line(dims, dims * data["kernels"].values, "best kernel method, $N = d^3$", colour=1))
@@ -96,7 +97,7 @@ def _still(runs: list[xr.Dataset]) -> Panel:
 
 def _caption(tree: xr.DataTree) -> str:
     data = tree["enough"].to_dataset()
-    told = {name: "{:.2f} [{:.2f}, {:.2f}]".format(*tree.attrs[f"{name}_exponent"]) for name in DATA}
+    told = {name: _told(*tree.attrs[f"{name}_exponent"]) for name in DATA}
     rows = []
     for one in (data.isel(dim=index) for index in range(data.sizes["dim"])):
         dim, mean = int(one["dim"]), float(one["L"].mean())
@@ -109,10 +110,14 @@ def _caption(tree: xr.DataTree) -> str:
         f"{theorem.STEP:g}; {data.sizes['seed']} seeds, each with its own start and samples. Time is steps x eta_inf. "
         f"Left: each seed, and geometric means. L falls as d to the power {told['enough']} (95 %, over seeds), where "
         f"Theorem 1.1 says at most -1 - Q; with the population gradient {told['exact']}, and with as many samples as "
-        f"weights, m d = d^(5/2), {told['few']}. d L of the network (mean), of the best kernel method on the samples of "
-        f"the first seed, and of the bound: {'; '.join(rows)}. Middle: geometric means over seeds; "
-        "right: units above the cap of the stage, which stand still."
+        f"weights, m d = d^(5/2), {told['few']}. d L of the network (mean), of the best kernel method on the samples "
+        f"of the first seed, and of the bound: {'; '.join(rows)}. Middle: geometric means over seeds; right: units "
+        "above the cap of the stage, which stand still."
     )
+
+
+def _told(value: float, low: float, high: float) -> str:
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]" if np.isfinite(low) else f"{value:.2f} [no interval]"
 
 
 FIGURE = Figure("theorem", "Theorem 1.1: the loss against the dimension", compute, sheet, ours=True)
