@@ -96,11 +96,11 @@ def _caption(tree: xr.DataTree) -> str:
     ends = tree["ends"].to_dataset()
     texts = []
     for width in ends["width"].values:
-        norm = tree[f"width_{width}"]["norm"]
+        norm = tree[f"width_{width}"].to_dataset()["norm"]
         if float(norm["time"][-1]) >= TOLD:
             ranges = (f"{name} {_range(at(norm, k, TOLD))}" for k, name in ORDERS.items())
             texts.append(f"on samples, m = {width}: {', '.join(ranges)}")
-    exact = tree["exact"]["norm"]
+    exact = tree["exact"].to_dataset()["norm"]
     ranges = (f"{name} {_range(at(exact, k, TOLD))}" for k, name in ORDERS.items())
     texts.append(f"with the population gradient: {', '.join(ranges)}")
     stay = int(np.sum(~np.isfinite(ends["escape"].values)))

@@ -60,9 +60,9 @@ def _against_dimension(tree: xr.DataTree) -> Panel:
     """Lines through geometric means over seeds, with a point for each seed."""
     curves: list[Series] = []
     for name, label in LABELS.items():
-        losses, colour = tree[name]["L"], COLOURS[name]
+        losses, colour = tree[name].to_dataset()["L"], COLOURS[name]
         scaled = losses * losses["dim"]
-        curves.append(line(losses["dim"], np.exp(np.log(scaled).mean("seed")), label, colour=colour))
+        curves.append(line(losses["dim"], _mean(scaled), label, colour=colour))
         each = np.repeat(losses["dim"].values, losses.sizes["seed"])
         points = scaled.transpose("dim", "seed").values.ravel()
         curves.append(line(each, points, kind="points", colour=colour, faint=True))
@@ -70,15 +70,20 @@ def _against_dimension(tree: xr.DataTree) -> Panel:
     dims = data["dim"].values
     curves.append(line(dims, dims * data["kernels"].values, "best kernel method, $N = d^3$", colour=1))
     curves.append(line(dims, dims * data["bound"].values, "no $d^3$ features go below", colour=5, dash="dashed"))
-    top = float(np.exp(np.log(data["L"].isel(dim=0)).mean())) * dims[0]
+    top = float(_mean(data["L"])[0] * dims[0])
     law = top * (dims / dims[0]) ** -theorem.Q
     curves.append(line(dims, law, rf"$d^{{-{theorem.Q:g}}}$", colour=GREY, dash="dotted"))
     return Panel("at the end", "dimension d", SCALED, tuple(curves), xscale="log", yscale="log")
 
 
+def _mean(values: xr.DataArray) -> np.ndarray:
+    """The geometric mean over seeds."""
+    return np.exp(np.mean(np.log(values.transpose("seed", ...).values), axis=0))
+
+
 def _against_time(runs: list[xr.Dataset]) -> Panel:
     curves = [
-        line(run["time"], np.exp(np.log(run["scaled"]).mean("seed")), f"d = {run.attrs['dim']}", colour=colour)
+        line(run["time"], _mean(run["scaled"]), f"d = {run.attrs['dim']}", colour=colour)
         for colour, run in enumerate(runs)
     ]
     return Panel(
