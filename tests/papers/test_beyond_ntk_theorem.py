@@ -1,4 +1,4 @@
-"""Theorem 1.1 by one recipe: the recipe itself, verdicts on made-up losses that flip when a law is broken, its figure."""
+"""Theorem 1.1 by one recipe: the recipe, verdicts on made-up losses that flip when a law is broken, the figure."""
 
 import math
 
@@ -9,7 +9,7 @@ from tables import conditions_are_told
 
 import tutelage as tt
 from tutelage.analysis.claims import Verdict
-from tutelage.papers.beyond_ntk import rivals, theorem
+from tutelage.papers.beyond_ntk import PAPER, rivals, theorem
 from tutelage.papers.beyond_ntk.checks import theorem as checks
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures import theorem as figure
@@ -32,6 +32,13 @@ def test_the_recipe_is_powers_of_the_dimension():
     # All steps are stable: 2 b_0 + 2 b_2/d, of ReLU units at half the speed.
     for dim in (8, 24):
         assert 4 / (16 / math.pi + 8 / (math.pi * dim)) > theorem.STEP
+
+
+def test_the_preset_is_the_recipe():
+    preset, recipe = PAPER.configure(PAPER.presets["theorem"]), theorem.algorithm(16, theorem.samples(16))
+    for name in ("dim", "width", "variant", "samples", "step", "truncate", "steps", "scale", "kappa"):
+        assert getattr(preset, name) == getattr(recipe, name)
+    assert preset.stage == pytest.approx(recipe.stage, abs=0.5)
 
 
 class Laws:
