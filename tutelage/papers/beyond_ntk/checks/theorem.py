@@ -1,18 +1,21 @@
 """Theorem 1.1 and Theorem 3.1 by one recipe for all dimensions, and the kernel methods on the same samples."""
 
+import math
+
 import numpy as np
+import xarray as xr
 
 from tutelage.analysis import (
     Claim,
     Finding,
     Hypothesis,
     Kind,
+    Verdict,
     exponent_is,
     given,
     interval_at_most,
     mean_at_most,
 )
-from tutelage.analysis.scaling import Fit
 from tutelage.papers.beyond_ntk import rivals, theorem
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.rivals import Contest
@@ -25,18 +28,35 @@ FINE = 0.1
 def with_samples(evidence: Evidence) -> Finding:
     plan = theorem.PLANS[evidence.size]
     found = theorem.ends(plan.dims, theorem.ENOUGH, plan.seeds)
-    return given(_at_most(theorem.power(found)), *_conditions(plan), _small_step(plan))
+    return given(_at_most(found), *_conditions(plan), _small_step(plan))
 
 
 def without_noise(evidence: Evidence) -> Finding:
     plan = theorem.PLANS[evidence.size]
     found = theorem.ends(plan.exact, None, plan.seeds)
-    return given(_at_most(theorem.power(found)), *_conditions(plan))
+    return given(_at_most(found), *_conditions(plan))
 
 
-def _at_most(fit: Fit) -> Finding:
-    text = f"{fit.sentence}."
+def _at_most(losses: xr.DataArray) -> Finding:
+    if not _complete(losses):
+        return _lost(EXPONENT, "<=")
+    fit = theorem.power(losses)
+    told = ", ".join(f"{float(dim * each.mean()):.2g} (d = {dim})" for dim, each in _by_dimension(losses))
+    text = f"{fit.sentence}. Mean d L: {told}."
     return interval_at_most(fit.estimates["b"], fit.intervals["b"], EXPONENT, seeds=fit.seeds, detail=text)
+
+
+def _by_dimension(losses: xr.DataArray) -> list[tuple[int, xr.DataArray]]:
+    return [(dim, losses.sel(dim=dim)) for dim in losses["dim"].values.tolist()]
+
+
+def _complete(losses: xr.DataArray) -> bool:
+    return bool(np.isfinite(losses.values).all())
+
+
+def _lost(bound: float, relation: str) -> Finding:
+    """A fit would leave out a run without a loss, as if it had not been made."""
+    return Finding(Verdict.FAILS, math.nan, bound, relation, detail="A run ended without a finite loss.")
 
 
 def _conditions(plan: theorem.Plan) -> list[Hypothesis]:
@@ -58,7 +78,10 @@ def _small_step(plan: theorem.Plan) -> Hypothesis:
 
 def with_few_samples(evidence: Evidence) -> Finding:
     plan = theorem.PLANS[evidence.size]
-    fit = theorem.power(theorem.ends(plan.dims, theorem.FEW, plan.seeds))
+    losses = theorem.ends(plan.dims, theorem.FEW, plan.seeds)
+    if not _complete(losses):
+        return _lost(-1.0, "=")
+    fit = theorem.power(losses)
     text = f"{fit.sentence}, with {theorem.samples(plan.dims[-1], theorem.FEW)} samples at d = {plan.dims[-1]}."
     return exponent_is(fit, -1.0, detail=text)
 
@@ -73,8 +96,8 @@ def network_wins(evidence: Evidence) -> Finding:
 
 def _ratios(contest: Contest, seeds: int) -> np.ndarray:
     """The network's losses over the least of the kernel methods' and of what no features go below."""
-    least = min(rivals.bound(contest.dim, contest.samples), *rivals.levels(contest).values())
-    return rivals.network_levels(contest, seeds) / least
+    least = np.min([rivals.bound(*contest), *rivals.levels(contest).values()])  # nan if one is
+    return np.asarray(rivals.network_levels(contest, seeds) / least)
 
 
 def _told(contest: Contest, seeds: int) -> str:
