@@ -138,15 +138,11 @@ def test_figure(laws, tmp_path):
     slope = np.diff(np.log(curves["$N = d^3$ samples"].y[[0, -1]])) / math.log(3)
     assert slope == pytest.approx(laws.enough + 1, abs=0.1)
     assert [series.label for series in middle.series] == [f"d = {dim}" for dim in (8, 12, 16, 20, 24)]
+    assert right.series[0].x[np.argmin(right.series[0].y)] > theorem.FIRST
     # Three of 23 units stand still in stage 1, none in stage 2.
     assert right.series[0].y[0] == pytest.approx(300 / 23) and right.series[0].y[-1] == 0
     assert "to the power -1.6" in sheet.caption and "d = 24" in sheet.caption
     draw(sheet)
-
-
-def test_two_dimensions_and_two_seeds_have_an_interval_or_say_that_they_have_none(laws):
-    assert "no interval" in figure._told(-1.2, math.nan, math.nan)
-    assert figure._told(-1.2, -1.3, -1.1) == "-1.20 [-1.30, -1.10]"
 
 
 def test_one_real_run_is_algorithm_1_in_two_stages():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from tutelage.analysis.scaling import Fit, fit
+from tutelage.analysis import lines
 from tutelage.papers.beyond_ntk.runs import traces
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.study import Size
@@ -86,9 +86,10 @@ def ends(dims: tuple[int, ...], power: float | None, seeds: int) -> xr.DataArray
     return xr.DataArray(np.array(found), {"dim": list(dims), "seed": np.arange(seeds)}, ("dim", "seed"))
 
 
-def power(found: xr.DataArray) -> Fit:
-    """The power of d as which the final loss goes, with its interval over seeds."""
-    return fit(found["dim"].values, found.values, names=("L", "d"))
+def power(found: xr.DataArray) -> lines.Estimate:
+    """The power of d as which the final loss goes, with its interval over seeds; nan if a run has no loss."""
+    logs = np.log(found.transpose("dim", "seed").values)
+    return lines.exponent_over_seeds(found["dim"].values, lambda drawn: np.exp(logs[:, drawn].mean(1)), logs.shape[1])
 
 
 def step_error(dim: int, seeds: int) -> float:
