@@ -111,8 +111,8 @@ def _caption(tree: xr.DataTree) -> str:
         f"{theorem.STEP:g}; {data.sizes['seed']} seeds, each with its own start and samples. Time is steps x eta_inf. "
         f"Left: each seed, and geometric means. L falls as d to the power {told['enough']} (95 %, over seeds), and "
         f"{tree.attrs['last_exponent']} between the last two d, where Theorem 1.1 says at most -1 - Q; with the "
-        f"population gradient {told['exact']}, and with as many samples as weights, m d = d^(5/2), {told['few']}. d L of "
-        "the network (mean), of the best kernel method on the samples of the first seed, and of the bound: "
+        f"population gradient {told['exact']}, and with as many samples as weights, m d = d^(5/2), {told['few']}. d L "
+        "of the network (mean), of the best kernel method on the samples of the first seed, and of the bound: "
         f"{'; '.join(rows)}. Middle: geometric means over seeds; right: units above the cap of the stage, which stand "
         "still."
     )
