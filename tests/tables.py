@@ -617,10 +617,11 @@ PAPERS = {
             "test_beyond_ntk_lottery.py": ("PLANTED",),
             "test_beyond_ntk_stages.py": ("PLANTED",),
             "test_beyond_ntk_symmetry.py": ("PLANTS",),
+            "test_beyond_ntk_theorem.py": ("PLANTED",),
             "test_beyond_ntk_width.py": ("PLANTS",),
             "test_beyond_ntk_recipe.py": (
                 *("PLANTED", "test_claims_about_figure_1_can_fail", "test_claims_about_figure_2_can_fail"),
-                "test_longer_on_samples_can_fail",
+                *("test_longer_on_samples_can_fail", "test_the_order_of_plateaus_can_fail"),
             ),
             "test_beyond_ntk_experiments.py": (
                 *("test_a_broken_law_flips_the_claim", "test_the_exponent_of_full_size_has_all_dimensions"),

@@ -8,7 +8,7 @@ import xarray as xr
 
 import tutelage as tt
 from tutelage.analysis.claims import Verdict
-from tutelage.papers.beyond_ntk import PAPER, constants
+from tutelage.papers.beyond_ntk import PAPER, constants, runs
 from tutelage.papers.beyond_ntk.checks import formulas, training
 from tutelage.papers.beyond_ntk.evidence import Evidence
 from tutelage.papers.beyond_ntk.figures import FIGURES, narrow, orders, stagewise
@@ -224,6 +224,17 @@ LEARNT = np.where(TIME < 500, 0.2, 0.001)
 GOOD = {0: np.where(TIME < 1, 20.0, 1e-3), 2: np.where(TIME < 1, 40.0, 0.05), 4: LEARNT, 6: LEARNT}
 
 
+@pytest.fixture
+def figure_1(monkeypatch):
+    """Makes up the runs of Figure 1, alike on samples and with the population gradient unless said otherwise."""
+
+    def made(sampled, exact=None):
+        monkeypatch.setattr(training, "sampled", lambda settings, size: sampled)
+        monkeypatch.setattr(training, "population", lambda settings: sampled if exact is None else exact)
+
+    return made
+
+
 @pytest.mark.parametrize(
     ("id", "change"),
     [
@@ -235,38 +246,85 @@ GOOD = {0: np.where(TIME < 1, 20.0, 1e-3), 2: np.where(TIME < 1, 40.0, 0.05), 4:
         ("F1:d", {6: 0.2}),
     ],
 )
-def test_claims_about_figure_1_can_fail(monkeypatch, evidence, id, change):
-    claim = next(claim for claim in training.CLAIMS if claim.id == id)
-    for norms, verdict in ((GOOD, Verdict.HOLDS), (GOOD | change, Verdict.FAILS)):
-        monkeypatch.setattr(training, "population", lambda settings, size, norms=norms: fake(TIME, norms))
-        assert claim.check(evidence).verdict is verdict
+def test_claims_about_figure_1_can_fail(figure_1, id, change):
+    check = next(claim.check for claim in training.CLAIMS if claim.id == id)
+    good, bad = (fake(TIME, norms, seeds=2) for norms in (GOOD, GOOD | change))
+    for pair, verdict in (((good,), Verdict.HOLDS), ((good, bad), Verdict.FAILS), ((bad, good), Verdict.FAILS)):
+        figure_1(*pair)
+        assert check(Evidence(size="full")).verdict is verdict
 
 
-def test_claims_about_figure_2_can_fail(monkeypatch, evidence):
-    by_id = {claim.id: claim.check for claim in training.CLAIMS}
-    stays = GOOD | {2: 0.2, 4: 0.2, 6: 0.2}
-    for norms, stuck, early in ((GOOD, Verdict.FAILS, Verdict.FAILS), (stays, Verdict.HOLDS, Verdict.HOLDS)):
-        monkeypatch.setattr(training, "narrow", lambda settings, norms=norms: fake(TIME, norms))
-        assert by_id["F2"](evidence).verdict is stuck and by_id["F2:early"](evidence).verdict is early
-    for times, verdict in (
+STAYS = GOOD | {2: 0.2, 4: 0.2, 6: 0.2}
+
+
+@pytest.mark.parametrize(
+    ("id", "norms", "verdict"),
+    [
+        ("F2", STAYS, Verdict.HOLDS),
+        ("F2", GOOD, Verdict.FAILS),
+        ("F2", STAYS | {6: np.where(TIME < 1900, 0.2, 0.09)}, Verdict.FAILS),
+        ("F2", STAYS | {0: 0.05}, Verdict.FAILS),
+        ("F2:second", STAYS, Verdict.HOLDS),
+        ("F2:second", STAYS | {2: 0.02}, Verdict.FAILS),
+        ("F2:leaves", GOOD, Verdict.HOLDS),
+        ("F2:leaves", STAYS, Verdict.FAILS),
+        ("F2:exact", GOOD, Verdict.HOLDS),
+        ("F2:exact", GOOD | {6: 0.2}, Verdict.FAILS),
+        ("F2:early", STAYS, Verdict.HOLDS),
+        ("F2:early", GOOD, Verdict.FAILS),
+        ("F2:early", STAYS | {0: 0.05}, Verdict.FAILS),
+    ],
+)
+def test_claims_about_figure_2_can_fail(monkeypatch, id, norms, verdict):
+    check = next(claim.check for claim in training.CLAIMS if claim.id == id)
+    monkeypatch.setattr(training, "narrow", lambda settings: fake(TIME, norms, seeds=2))
+    monkeypatch.setattr(training, "on_samples", lambda *_: fake(TIME, norms, seeds=2))
+    assert check(Evidence(size="full")).verdict is verdict
+
+
+def test_one_seed_that_leaves_too_early_decides(monkeypatch):
+    runs = xr.concat([fake(TIME, STAYS), fake(TIME, GOOD)], "seed")
+    monkeypatch.setattr(training, "on_samples", lambda *_: runs)
+    assert training.high_orders_stay(Evidence(size="full")).verdict is Verdict.FAILS
+
+
+def test_what_takes_minutes_is_not_reached_at_quick_size():
+    for check in (training.high_orders_stay, training.second_stays, training.samples_wait_longer):
+        assert check(Evidence()).verdict is Verdict.NOT_REACHED
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"),
+    [
         ([[200.0, 100.0], [90.0, 60.0]], Verdict.HOLDS),
         ([[200.0, 100.0], [90.0, 91.0]], Verdict.FAILS),
-    ):
-        ends = xr.DataArray(np.array(times)[:, :, None], dims=("samples", "width", "seed"))
-        monkeypatch.setattr(training, "escape_times", lambda settings, cases, ends=ends: ends)
-        assert by_id["F2:width"](evidence).verdict is verdict
-    for norms, verdict in ((GOOD, Verdict.HOLDS), (stays, Verdict.FAILS)):
-        monkeypatch.setattr(training, "on_samples", lambda *_, norms=norms: fake(TIME, norms))
-        assert by_id["F2:leaves"](evidence).verdict is verdict
+        ([[200.0, 100.0], [199.0, 60.0]], Verdict.FAILS),
+    ],
+)
+def test_the_order_of_plateaus_can_fail(monkeypatch, evidence, times, verdict):
+    ends = xr.DataArray(np.array(times)[:, :, None], dims=("samples", "width", "seed"))
+    monkeypatch.setattr(training, "escape_times", lambda settings, cases: ends)
+    check = next(claim.check for claim in training.CLAIMS if claim.id == "F2:width")
+    assert check(evidence).verdict is verdict
 
 
-def test_longer_on_samples_can_fail(monkeypatch):
+def test_longer_on_samples_can_fail(figure_1):
     check = next(claim.check for claim in training.CLAIMS if claim.id == "F1:samples")
-    assert check(Evidence()).verdict is Verdict.NOT_REACHED
-    monkeypatch.setattr(training, "population", lambda settings, size: fake(TIME, GOOD))
     for factor, verdict in ((2.0, Verdict.HOLDS), (1.0, Verdict.FAILS)):
-        monkeypatch.setattr(training, "sampled", lambda settings, size, f=factor: fake(f * TIME, GOOD, seeds=3))
+        figure_1(fake(factor * TIME, GOOD, seeds=3), fake(TIME, GOOD))
         assert check(Evidence(size="full")).verdict is verdict
+
+
+def test_small_steps_lead_away_from_a_large_start():
+    """From N(0, I) in steps of 0.002, 0.02 and 0.2: time is their sum, and ends where it is asked to."""
+    settings = BeyondNtkSettings(dim=6, width=12, until=10.0)
+    found = runs.from_large(settings, 1, 40)
+    assert float(found["time"][1]) == pytest.approx(0.002) and float(found["time"][-1]) == pytest.approx(10.0)
+    assert float(found["size"][0, 0]) == pytest.approx(6.0, rel=0.5)  # E|w|^2 = d
+    flow = run(settings.model_copy(update={"scale": math.sqrt(6)}), dynamics="flow", record=40)
+    last = tensor_norms(flow.dataset).isel(seed=0, time=-1)
+    ours = found["norm"].sel(tensor_order=last["tensor_order"].values).isel(seed=0, time=-1)
+    np.testing.assert_allclose(ours, last, rtol=0.05)
 
 
 def test_figures_have_their_own_names():
@@ -279,15 +337,22 @@ def test_figures_of_training_at_a_small_size(monkeypatch):
     monkeypatch.setattr(stagewise, "UNTIL", 40.0)
     monkeypatch.setattr(stagewise, "SAMPLES", 200)
     data = stagewise.compute(settings, "quick")
-    assert list(data["data"].values) == ["population", "samples"]
     sheet = stagewise.sheet(data)
     assert [series.label for series in sheet.panels[0].series] == ["0th", "2nd", "4th", "6th"]
+    assert sheet.panels[0].title == "200 samples, start N(0, I)"
     draw(sheet)
-    monkeypatch.setitem(narrow.CASES, "quick", narrow.Cases(5, (10, 20), (100, 200), 2, 10.0))
+    cases = narrow.Cases(5, (10, 20), (100, 200), 2, ((10.0, 8.0), (6.0, 4.0)))
+    monkeypatch.setitem(narrow.CASES, "quick", cases)
     monkeypatch.setattr(narrow, "UNTIL", 20.0)
+    monkeypatch.setattr(narrow, "TOLD", 9.0)
     data = narrow.compute(settings, "quick")
-    assert data["escape"].shape == (2, 2, 2)
-    draw(narrow.sheet(data))
+    assert data["ends"]["escape"].shape == (2, 2, 2)
+    assert [float(data[name]["time"][-1]) for name in ("width_10", "width_20")] == pytest.approx([10.0, 8.0])
+    sheet = narrow.sheet(data)
+    # A mark is drawn, and numbers are told, where a run comes to the time of 10^5 steps.
+    assert [len(panel.marks) for panel in sheet.panels[:3]] == [2, 1, 2]
+    assert "m = 10: 0th" in sheet.caption and "m = 20:" not in sheet.caption
+    draw(sheet)
 
 
 def test_which_order_moves_in_which_phase():

@@ -1,14 +1,14 @@
 """The trained network and the kernel methods it is compared with, on the same samples of the same teacher.
 
-All losses are the paper's, `E(f - f*)^2`, and exact: none needs a test set. The teacher has uniform weights.
+The network is that of Theorem 1.1 (`theorem`), a run for each seed; kernel methods have the samples of the first. All
+losses are the paper's, `E(f - f*)^2`, and exact: none needs a test set. The teacher has uniform weights.
 """
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from tutelage.analysis import (
     KERNELS,
@@ -18,10 +18,8 @@ from tutelage.analysis import (
     random_features_loss,
     tangent_features_loss,
 )
-from tutelage.dynamics import Record
 from tutelage.oracle import EmpiricalOracle, TiedOracle, draw
-from tutelage.papers.beyond_ntk import recipe
-from tutelage.papers.beyond_ntk.observed import paper_loss
+from tutelage.papers.beyond_ntk import recipe, theorem
 from tutelage.papers.beyond_ntk.settings import BeyondNtkSettings
 from tutelage.problem import Weights
 from tutelage.study import Size
@@ -37,43 +35,23 @@ RIDGES = {
 hides the harmonics of degree 4, as long as there are fewer samples than these. The first are the likely best: beyond
 4000 samples two are tried, beyond 8000 one."""
 MANY = 4000
-STEP = 0.3
-"""Below the limit of stability, `2/(2 b_0 + 2 b_2/d)`, which is 0.37 at d = 10 and grows with d."""
 
 
 class Contest(NamedTuple):
-    """A dimension and a number of samples, with the width of the network and the time it is given.
-
-    `dynamics`: descent, or the flow that it follows, which crosses a long plateau in fewer evaluations of the gradient.
-    """
+    """A dimension and a number of samples."""
 
     dim: int
     samples: int
-    width: int
-    until: float
-    dynamics: Literal["descent", "flow"] = "descent"
-
-    @property
-    def settings(self) -> BeyondNtkSettings:
-        return BeyondNtkSettings(
-            dim=self.dim, width=self.width, samples=self.samples, step=STEP, until=self.until, kappa=1.0
-        )
 
 
-# A network of m units needs more than m d samples, and a time that grows as d^2 to leave the plateau.
 DIMENSIONS: dict[Size, tuple[Contest, ...]] = {
-    "quick": (Contest(10, 1000, 40, 300.0), Contest(12, 1400, 48, 450.0)),
-    "full": (
-        Contest(10, 1000, 40, 600.0),
-        Contest(20, 4000, 80, 2000.0),
-        Contest(30, 8000, 120, 3000.0, "flow"),
-        Contest(40, 16000, 160, 5000.0, "flow"),
-    ),
+    size: tuple(Contest(dim, theorem.samples(dim)) for dim in plan.dims) for size, plan in theorem.PLANS.items()
 }
 SAMPLES: dict[Size, tuple[Contest, ...]] = {
-    "quick": (Contest(12, 350, 48, 450.0), Contest(12, 1400, 48, 450.0)),
-    "full": tuple(Contest(20, count, 80, 2000.0) for count in (500, 1000, 2000, 4000)),
+    "quick": tuple(Contest(12, count) for count in (350, 1728)),
+    "full": tuple(Contest(16, count) for count in (500, 1000, 2000, 4096, 8000)),
 }
+"""From fewer samples than the network has weights, `m d`, to several times as many."""
 
 
 def teacher(dim: int) -> Weights:
@@ -89,19 +67,9 @@ def samples(settings: BeyondNtkSettings, seed: int = 0) -> tuple[np.ndarray, np.
     return np.asarray(oracle.plain.x), np.asarray(oracle.plain.y)[:, 0]
 
 
-def network(contest: Contest) -> xr.Dataset:
-    """The run on the samples, with the population loss along it."""
-    if contest.dynamics == "flow":
-        # Errors of a percent of a step are below those of descent with the step above.
-        done = recipe.run(contest.settings, dynamics="flow", rtol=1e-2, record=Record(60, first=1.0))
-    else:
-        done = recipe.run(contest.settings, record=60)
-    return done.dataset.isel(seed=0)
-
-
-def network_level(contest: Contest) -> float:
-    """The population loss at the end of the run."""
-    return float(paper_loss(network(contest)).isel(time=-1))
+def network_levels(contest: Contest, seeds: int) -> np.ndarray:
+    """The population loss at the end of Algorithm 1, seed by seed."""
+    return theorem.trained(contest.dim, contest.samples, seeds)["L"].isel(time=-1).values
 
 
 @cache
@@ -137,7 +105,8 @@ def levels(contest: Contest) -> dict[str, float]:
     """
     found = {name: ridge_level(name, contest.dim, contest.samples) for name in KERNELS}
     found["random features"] = random_features_level(contest.dim, min(contest.samples, 2 * MANY))
-    found["tangent features"] = tangent_features_level(contest.dim, contest.width)
+    units = theorem.algorithm(*contest).width
+    found["tangent features"] = tangent_features_level(contest.dim, units)
     return found
 
 

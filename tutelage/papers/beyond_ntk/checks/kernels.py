@@ -1,4 +1,4 @@
-"""Theorem 1.2 and Appendix C: what kernel methods cannot do, and the network that does it on the same samples."""
+"""Theorem 1.2 and Appendix C: what kernel methods cannot do."""
 
 import dataclasses
 import math
@@ -33,23 +33,7 @@ from tutelage.analysis import (
 from tutelage.papers.beyond_ntk import rivals
 from tutelage.papers.beyond_ntk.constants import plateau
 from tutelage.papers.beyond_ntk.evidence import Evidence
-from tutelage.papers.beyond_ntk.rivals import Contest
 from tutelage.problem import host_weights
-
-
-def network_wins(evidence: Evidence) -> Finding:
-    found = [_won(contest) for contest in rivals.DIMENSIONS[evidence.size]]
-    return at_most([ratio for ratio, _ in found], 1.0, seeds=1, detail=" ".join(text for _, text in found))
-
-
-def _won(contest: Contest) -> tuple[float, str]:
-    """The network's loss over the least of the kernel methods' and of what no features go below, and what they are."""
-    dim, ours, others = contest.dim, rivals.network_level(contest), rivals.levels(contest)
-    limit, best = rivals.bound(dim, contest.samples), min(others, key=lambda name: others[name])
-    text = f"d = {dim}, {contest.samples} samples: d L is {dim * ours:.2g} for the network, {dim * others[best]:.3g} "
-    text += f"for the best kernel method ({best}), and {dim * limit:.3g} is the bound for as many features."
-    return ours / float(np.min([limit, *others.values()])), text
-
 
 # Seeds of random features and of samples: as many cells as the mean over rotations is taken over.
 DRAWS = {"quick": 4, "full": 8}
@@ -190,21 +174,6 @@ def hard_teachers(evidence: Evidence) -> Finding:
 
 
 CLAIMS = (
-    Claim(
-        "C21",
-        "Theorems 1.1, 1.2, 3.1",
-        "On the same samples, the trained network has a smaller population loss than every kernel method, and than "
-        "any features of that number can have on average.",
-        "uniform teacher, |z| units, full-batch descent; kernel ridge with the best ridge for the population",
-        network_wins,
-        unconditional="The theorems ask for sizes of d, m and N only up to powers and constants that they leave open.",
-        kind=Kind.READING,
-        reading="One data set a dimension, d = 10 to 40, |z| units and no truncation; m, N and the time are chosen so "
-        "that the network can learn. The order d^(-1-Q) is not looked at, and d times the loss does not fall at these "
-        "sizes.",
-        explanation="Given more than m d samples and time beyond its plateau the network finds the directions; no "
-        "kernel does.",
-    ),
     Claim(
         "C25",
         "Theorem 1.2",

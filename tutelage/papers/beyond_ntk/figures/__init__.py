@@ -10,10 +10,11 @@ from tutelage.papers.beyond_ntk.figures import (
     plateau,
     stagewise,
     tail,
+    theorem,
     truncation,
     warmup,
     width,
 )
 
-_OWN = (stagewise, narrow, kernels, warmup, lottery, plateau, masses, tail, truncation, width, orders)
+_OWN = (stagewise, narrow, theorem, kernels, warmup, lottery, plateau, masses, tail, truncation, width, orders)
 FIGURES = (*(module.FIGURE for module in _OWN), *beyond.FIGURES)

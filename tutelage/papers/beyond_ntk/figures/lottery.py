@@ -47,8 +47,8 @@ def sheet(dataset: xr.Dataset) -> Sheet:
     caption = (
         f"d = {about['dim']}, equal weights. A population on the plateau: {about['count']} neurons and their images "
         "under a group of signs, and neurons without mass of each kind of start; time is steps x eta_inf, up to "
-        f"{about['end']:.0f}. Above: when one coordinate has half of a neuron's square, which {int(won.sum())} of "
-        f"{len(won)} neurons come to. Below: the paper's sets, with Gamma = {about['level']:.2f} by the horizon T_2' = "
+        f"{about['end']:.0f}. Left: when one coordinate has half of a neuron's square, which {int(won.sum())} of "
+        f"{len(won)} neurons come to. Right: the paper's sets, with Gamma = {about['level']:.2f} by the horizon T_2' = "
         f"{about['horizon']:.0f} and rho = Gamma/4, and what their neurons had won by the end. All of S_good win; so "
         "do many that the cubic law leaves out, since the sets go by v and the race by its direction."
     )
@@ -65,13 +65,13 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         "Lottery tickets: a neuron's start decides when it wins",
         (
             _starts(dataset, won),
-            _times("Population", points),
-            _times(f"Network of {len(came)} neurons", [line(told, seen, "neurons", kind="points", colour=0)]),
             _table(dataset, "law", "Sets: direction equation"),
+            _times("Population", points),
             _table(dataset, "population", "Sets: population"),
+            _times(f"Network of {len(came)} neurons", [line(told, seen, "neurons", kind="points", colour=0)]),
             _table(dataset, "network", "Sets: network"),
         ),
-        columns=3,
+        columns=2,
         caption=caption,
     )
 

@@ -49,12 +49,13 @@ def sheet(dataset: xr.Dataset) -> Sheet:
         _panel(dataset, "relu", "ReLU: 2 teachers, 4 students, d = 50"),
     )
     caption = (
-        "The population loss by Hermite order, along a gradient flow from a small start (`loss_order`). Left: erf is "
+        "Two problems other than the paper's, whose orders are in Figure 1. The population loss by Hermite order, "
+        "along a gradient flow from a small start (`loss_order`). Left: erf is "
         "odd. Order 1, a linear map, is learned first, by all units alike; the plateau of unspecialised units is the "
         "third order's, and higher ones fall with it. Right: order 1, and most of order 0, is learned while the "
         "students collapse onto the mean direction; what is left on the plateau there is order 2 above all."
     )
-    return Sheet("Which order moves in which phase", panels, caption=caption)
+    return Sheet("The orders of the loss in two other problems", panels, caption=caption)
 
 
 def _panel(dataset: xr.Dataset, name: str, title: str) -> Panel:
@@ -72,4 +73,4 @@ def _shown(values: np.ndarray) -> np.ndarray:
     return np.where(values > 1e-15, values, np.nan)
 
 
-FIGURE = Figure("orders", "Which order of the loss moves in which phase", compute, sheet, ours=True)
+FIGURE = Figure("orders", "The orders of the loss in two other problems", compute, sheet, ours=True)
