@@ -49,7 +49,7 @@ def prove(
         for each in chosen:
             if stop_asked():
                 raise KeyboardInterrupt
-            proof, file = each.make(), out / f"{each.id.replace(':', '-').replace('=', '')}.json"
+            proof, file = each.make(), out / each.file
             proof.save(file)
             made.append(proof)
             files.append(file)

@@ -1,4 +1,4 @@
-"""The checker of proof files: one file, FLINT and nothing else, with formulas of its own.
+"""The checker of proof files: a few short files, FLINT and nothing else, with formulas of its own.
 
     python -m tutelage.rigour.verify proof.json
 
@@ -12,85 +12,52 @@ The kernel of two relu units is `g(a, b) = |a||b| (sin t + (pi - t) cos t)/(2 pi
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from flint import arb, arb_mat, arb_series, ctx, fmpq
+from flint import arb, arb_mat, arb_series, ctx
+
+from tutelage.rigour.verify import inequality
+from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, readable, table
+from tutelage.rigour.verify.parts import Refused as Refused
 
 FORMAT = "tutelage proof 1"
 PARTS = {"format", "id", "kind", "says", "data", "enclosed", "bits", "versions", "sha256"}
-NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?(e-?\d{1,4})?(/\d{1,4000})?")
-Data = dict[str, Any]
-Row = list[arb]
-Exact = list[list[Fraction]]
-
-
-class Refused(ValueError):
-    """A file that proves nothing; the sentence says why."""
 
 
 def verify(proof: Data) -> dict[str, arb]:
     """Check a proof; what it encloses, enclosed anew."""
-    need(
-        isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT, "it is not a proof of this kind"
-    )
-    need(seal(proof) == proof["sha256"], "its content is not what was sealed")
-    need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
-    kind, before = KINDS[proof["kind"]], ctx.prec
-    bits = proof["bits"]
-    need(isinstance(bits, int) and 64 <= bits <= 4096, "its precision is none")
+    whole(proof)
+    before, ctx.prec = ctx.prec, proof["bits"]
     try:
-        need(proof["says"] == kind.says(proof["data"]), "its words are not those of its data")
-        ctx.prec = bits
-        found = kind.check(proof["data"])
-        need(set(found) == set(proof["enclosed"]), "what it encloses is not what belongs to it")
-        for name, value in found.items():
-            least, most = (ball(exact(end)) for end in proof["enclosed"][name])
-            need(least <= value and value <= most, f"{name} is not within the bounds it gives")
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, ZeroDivisionError) as error:
-        if isinstance(error, Refused):
-            raise
-        raise Refused(f"its data cannot be read ({type(error).__name__}: {error})") from None
+        with readable():
+            found = KINDS[proof["kind"]].check(proof["data"])
+            need(set(found) == set(proof["enclosed"]), "what it encloses is not what belongs to it")
+            for name, value in found.items():
+                least, most = (ball(exact(end)) for end in proof["enclosed"][name])
+                need(least <= value and value <= most, f"{name} is not within the bounds it gives")
     finally:
         ctx.prec = before
     return found
+
+
+def whole(proof: Data) -> None:
+    """Whether it is a proof as it was written, and its words are those of its data; nothing of it is proved anew."""
+    parts = isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT
+    need(parts, "it is not a proof of this kind")
+    need(seal(proof) == proof["sha256"], "its content is not what was sealed")
+    need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
+    need(isinstance(proof["bits"], int) and 64 <= proof["bits"] <= 4096, "its precision is none")
+    with readable():
+        need(proof["says"] == KINDS[proof["kind"]].says(proof["data"]), "its words are not those of its data")
 
 
 def seal(proof: Data) -> str:
     """The hash of all but itself."""
     rest = {name: value for name, value in proof.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def need(sure: Any, otherwise: str) -> None:
-    if not sure:
-        raise Refused(otherwise)
-
-
-def exact(value: Any) -> Fraction:
-    need(isinstance(value, (str, int)) and NUMBER.fullmatch(str(value)), f"{str(value)[:40]!r} is not an exact number")
-    return Fraction(value)
-
-
-def table(rows: Any) -> Exact:
-    found = [[exact(x) for x in row] for row in rows]
-    need(found and len({len(row) for row in found}) == 1, "a matrix has rows of several lengths")
-    return found
-
-
-def ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
-
-
-def balls(rows: Exact) -> list[Row]:
-    return [[ball(x) for x in row] for row in rows]
-
-
-def dot(a: Any, b: Any) -> Any:
-    return sum((x * y for x, y in zip(a, b, strict=True)), a[0] * 0)
 
 
 # 1. Descent that breaks the bound on angles of Theorems 3 and 6 ---------------------------------------------------
@@ -340,6 +307,8 @@ KINDS = {
     "a local minimum that is not global": Kind(minimum_says, minimum_check),
     "a formula that is not the derivative": Kind(misprint_says, misprint_check),
     "a recursion that does not hold": Kind(recursion_says, recursion_check),
+    "inequalities on intervals": Kind(inequality.says, inequality.check),
+    "an inequality that is false": Kind(inequality.false_says, inequality.false_check),
 }
 
 
@@ -357,7 +326,3 @@ def main(paths: list[str]) -> int:
             print(f"{path}: refused, {error}.", file=sys.stderr)
             worst = 1
     return worst
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
