@@ -119,8 +119,8 @@ def _claim(row: Checked) -> tuple[str, ...]:
 
 def _by(settled: Settled) -> str:
     """Which proof says what, without its words."""
-    part = f" ({settled.part})" if settled.part else ""
-    return f"{settled.standing.value.capitalize()}{part} by {settled.proof}."
+    note = f" ({settled.note})" if settled.note else ""
+    return f"{settled.standing.value.capitalize()}{note} by {settled.proof}."
 
 
 def entries(console: Console, values: dict[str, Any], title: str = "") -> None:

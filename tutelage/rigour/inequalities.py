@@ -1,7 +1,7 @@
 """Inequalities in one, two or three variables, by branch and bound: proved, refuted by a point, or undecided somewhere.
 
 A box is settled if `left - right` is positive on all of it, by its ball or by its slopes (the mean value theorem);
-otherwise it is halved. No ball shows an equality: where both sides are equal at the least value of a variable, the
+otherwise it is halved. No ball shows an equality: where both sides are equal at an end of a variable, the
 first derivative there that is not exactly 0 decides, if it has one sign on a box. How the boxes were cut is what the
 checker is given, which looks at each again with other arithmetic.
 """
@@ -9,23 +9,27 @@ checker is given, which looks at each again with other arithmetic.
 import ast
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 
 from flint import arb
 
 from tutelage._checks import mapping, whole
 from tutelage._errors import BadInput, shown
 from tutelage.rigour import verify
-from tutelage.rigour.balls import MOST_BITS, CannotEnclose, precision
+from tutelage.rigour.balls import MOST_BITS, CannotEnclose, ball, exact, precision
 from tutelage.rigour.jets import Jet
 from tutelage.rigour.proofs import BITS, Proof, enclosing, text
 from tutelage.rigour.verify.inequality import DEEPEST, Case
+from tutelage.rigour.verify.series import Exact, as_ball, exactly, fraction
 
 Ends = tuple[str, str]
 Shares = tuple[tuple[Fraction, Fraction], ...]
 """A box, as shares of the ranges of its variables."""
+FINEST = Fraction(1, 2**24)
+"""Boxes with smaller shares are not halved."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Inequality:
             return f"Refuted: {self.claim} is false at {at} ({took})."
         if self.holds:
             return f"Proved: {self.claim} ({took})."
-        first = ", ".join(f"{low:.6g} <= {name} <= {high:.6g}" for name, (low, high) in self.undecided[0].items())
+        first = ", ".join(f"{low:.9g} <= {name} <= {high:.9g}" for name, (low, high) in self.undecided[0].items())
         return f"Undecided: {self.claim} on {len(self.undecided)} boxes, the first {first} ({took})."
 
     @property
@@ -65,16 +69,17 @@ class Inequality:
     def proof(self, id: str = "inequality") -> Proof:
         """The proof that it holds, or that it does not."""
         if self.counterexample is None:
-            return proof(id, self)
+            return inequalities(id, self)
         data = self.data | {"at": {name: text(value) for name, value in self.counterexample.items()}}
         return _sealed(id, "an inequality that is false", data)
 
 
-def proof(id: str, *several: Inequality) -> Proof:
+def inequalities(id: str, *several: Inequality) -> Proof:
     """One proof of several inequalities that hold."""
     for each in several:
         if not each.holds:
-            raise CannotEnclose(f"There is no proof that {each.claim}: it is {'un' * (each.holds is None)}decided.")
+            known = "undecided" if each.holds is None else "false"
+            raise CannotEnclose(f"There is no proof that {each.claim}: it is {known}.")
     return _sealed(id, "inequalities on intervals", {"inequalities": [e.data | {"cover": e.cover} for e in several]})
 
 
@@ -99,8 +104,8 @@ def inequality(
     - `let`: formulas by name, that the claim and later ones may use.
     - `most`: after so many boxes all that is left is undecided.
 
-    Where both sides are equal nothing is decided but at the least value of a variable, if that is a fraction, and the
-    sides are equal there in exact arithmetic: so let a variable be the distance from where they are.
+    Where both sides are equal nothing is decided, but at an end of a variable or in a corner, if they are equal there
+    in exact arithmetic with fractions and powers of pi: so let a variable be the distance from where they are.
 
     ```python
     >>> import tutelage as tt
@@ -121,7 +126,10 @@ def inequality(
             case = Case({"claim": claim, "where": written, "let": named})
             case.value(case.balls([(Fraction(1, 2),) * 2] * len(case.names)))  # all that is in it can be read
         except verify.Refused as refused:
-            raise BadInput(f"prove.inequality: {shown(claim)} cannot be asked, {refused}.") from None
+            raise BadInput(
+                f"prove.inequality: {shown(claim)} cannot be asked, {refused}; formulas have whole numbers (1/2, not "
+                "0.5), pi, the variables, + - * / ** and sin, cos, exp, log, sqrt, atan, asin, acos."
+            ) from None
         search = _Search(case, most)
         search.run()
         return Inequality(
@@ -133,7 +141,7 @@ def inequality(
 def _ends(name: object, ends: object) -> Ends:
     if not isinstance(ends, (tuple, list)) or len(ends) != 2:
         raise BadInput(f"prove.inequality: {name} has the range {shown(ends)}, but its two ends were expected.")
-    low, high = (end if isinstance(end, str) else str(Fraction(end)) for end in ends)
+    low, high = (end if isinstance(end, str) else text(exact(f"prove.inequality: {name}", end)) for end in ends)
     return low, high
 
 
@@ -162,10 +170,14 @@ class _Search:
         return False if self.counterexample is not None else None if self.undecided else True
 
     def run(self) -> None:
+        corners = [[e.terms.get(0, Fraction(0)) for e in ends if _rational(e)] for ends in self.case.ends]
+        if any(self.false_at(corner) for corner in product(*corners)):
+            return
         waiting, left = deque([self.root]), list[_Node]()
         while waiting and self.counterexample is None:
             node = waiting.popleft()
-            if self.boxes >= self.most or node.depth >= DEEPEST - 1:
+            small = all(last - first < FINEST for first, last in node.box)
+            if self.boxes >= self.most or small or node.depth >= DEEPEST - 1:
                 left.append(node)
                 continue
             self.boxes += 1
@@ -190,29 +202,32 @@ class _Search:
             return "v"
         if self.rises(box, around):
             return "g"
-        for number, (first, _) in enumerate(box):
-            if first == 0 and self.from_end(box, number):
-                return f"e{number}"
+        for number, (first, last) in enumerate(box):
+            for step, reached in (("e", first == 0), ("f", last == 1)):
+                if reached and self.from_end(box, number, step == "f"):
+                    return f"{step}{number}"
         spreads = [(_size(around.slope[n]) * self.width(n, shares), n) for n, shares in enumerate(box)]
         return str(max(spreads)[1])
 
     def rises(self, box: Shares, around: Jet) -> bool:
-        """Whether it is positive by the mean value theorem, from the end where it is least in what it is monotone in."""
+        """Whether it is positive by the mean value theorem; what it is monotone in is put to its worse end."""
         least = list(box)
         for number, (first, last) in enumerate(box):
             slope = around.slope[number]
             if slope > 0 or slope < 0:
                 least[number] = (first, first) if slope > 0 else (last, last)
         middle = tuple(((first + last) / 2,) * 2 for first, last in least)
+        if middle == tuple(least) and exactly(self.case.series(self.case.balls(least))[0], 0):
+            return not self.case.strict
         face, begin = self.jet(tuple(least)), self.jet(middle).value
         for number, shares in enumerate(least):
             begin -= abs(face.slope[number]) * arb(self.width(number, shares)) / 2
         return bool(begin > 0)
 
-    def from_end(self, box: Shares, number: int) -> bool:
-        """Whether the first derivative that is not 0 at the least value of a variable decides: as the checker sees it."""
+    def from_end(self, box: Shares, number: int, last: bool) -> bool:
+        """Whether the first derivative that is not 0 at an end decides: as the checker sees it, which has fractions."""
         try:
-            self.case.from_end(list(box), number)
+            self.case.from_end(list(box), number, last)
         except verify.Refused:
             return False
         return True
@@ -223,8 +238,12 @@ class _Search:
         for low, high in self.ranges(box).values():
             width, middle = Fraction(high) - Fraction(low), (Fraction(low) + Fraction(high)) / 2
             point.append(middle.limit_denominator(max(1, int(4 / width))) if width > 0 else middle)
+        return self.false_at(point)
+
+    def false_at(self, point: Sequence[Fraction]) -> bool:
+        """Whether it is false there; that is kept."""
         try:
-            off = self.case.sign * self.case.value(list(point))
+            off = self.case.sign * self.case.value([fraction(x) for x in point])
         except verify.Refused:
             return False
         if off < 0 or (self.case.strict and off <= 0):
@@ -234,18 +253,18 @@ class _Search:
     def ranges(self, box: Shares) -> dict[str, tuple[float, float]]:
         found = {}
         for number, (name, (first, last)) in enumerate(zip(self.case.names, box, strict=True)):
-            ends = [float(_ball(self.case.between(number, share, share))) for share in (first, last)]
+            ends = [float(as_ball(self.case.between(number, share, share)).mid()) for share in (first, last)]
             found[name] = (ends[0], ends[1])
         return found
 
     def width(self, number: int, shares: tuple[Fraction, Fraction]) -> float:
         """Of a range, not less than it is."""
-        low, high = (_ball(end) for end in self.case.ends[number])
-        return float(((high - low) * _ball(shares[1] - shares[0])).abs_upper()) * (1 + 1e-15)
+        low, high = (as_ball(end) for end in self.case.ends[number])
+        return float(((high - low) * ball(shares[1] - shares[0])).abs_upper()) * (1 + 1e-15)
 
     def jet(self, box: Shares) -> Jet:
         """`left - right`, with the sign that is to be positive, and its derivatives."""
-        point = [_ball(x) for x in self.case.balls(list(box))] + [arb(0)] * (3 - len(box))
+        point = [as_ball(x) for x in self.case.balls(list(box))] + [arb(0)] * (3 - len(box))
         named = dict(zip(self.case.names, Jet.variables(*point), strict=False))
         for name, formula in self.case.formula.let:
             named[name] = _jet(formula, named)
@@ -253,8 +272,9 @@ class _Search:
         return off.times(arb(self.case.sign))
 
 
-def _ball(x: Fraction | arb) -> arb:
-    return x if isinstance(x, arb) else arb(x.numerator) / x.denominator
+def _rational(end: Exact | arb) -> bool:
+    """Whether an end is a fraction."""
+    return isinstance(end, Exact) and set(end.terms) <= {0}
 
 
 def _size(x: arb) -> float:

@@ -111,7 +111,7 @@ class Provable:
             verify.whole(content)
         except verify.Refused as refused:
             raise RefusedProof(f"The proof {str(folder / self.file)!r} is refused: {refused}.") from None
-        return tuple(Settled(each.standing, self.id, content["says"], each.part) for each in about)
+        return tuple(Settled(each.standing, self.id, content["says"], each.note) for each in about)
 
 
 class Verified(NamedTuple):

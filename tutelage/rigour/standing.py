@@ -14,27 +14,27 @@ class Standing(enum.StrEnum):
 
 
 class Settles(NamedTuple):
-    """Which claim a proof is about, by its id, what it shows of it, and of which part, if not of all."""
+    """Which claim a proof is about, by its id, and what it shows of it; `note`: of which part, or by which step."""
 
     claim: str
     standing: Standing
-    part: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A claim's standing by one proof: its id, its statement in words, and the part of the claim that it is about."""
+    """A claim's standing by one proof: its id and statement; `note`: the part that it is about, or the step to it."""
 
     standing: Standing
     proof: str
     says: str
-    part: str = ""
+    note: str = ""
 
     @property
     def sentence(self) -> str:
         """What is known, by which proof."""
-        part = f" ({self.part})" if self.part else ""
-        return f"{self.standing.value.capitalize()}{part}, by {self.proof}: {self.says}"
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.standing.value.capitalize()}{note}, by {self.proof}: {self.says}"
 
     def record(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
@@ -52,7 +52,7 @@ def standing(settled: tuple[Settled, ...]) -> Standing | None:
 
     ```python
     >>> from tutelage.rigour.standing import Settled, Standing, standing
-    >>> one = Settled(Standing.PARTLY, "A:1", "x > 1 for x > 2.", part="x > 2")
+    >>> one = Settled(Standing.PARTLY, "A:1", "x > 1 for x > 2.", note="x > 2")
     >>> standing((one,)).value, standing(()) is None
     ('proved in part', True)
 

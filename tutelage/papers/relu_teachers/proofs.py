@@ -9,7 +9,7 @@ from flint import arb
 from tutelage import Gaussian, Problem, TwoLayer, activation, prove
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.chain import first_phase_time
-from tutelage.rigour import Kernel, Proof, Provable, ball, enclosing, form_of, precision, text, texts
+from tutelage.rigour import Kernel, Proof, Provable, Settles, Standing, ball, enclosing, form_of, precision, text, texts
 
 TEACHERS, STUDENTS, EPS1 = 2, 6, Fraction(1, 5)
 UPDATES, BROKEN = 72_000, 0
@@ -117,6 +117,12 @@ def recursion() -> Proof:
     return Proof("RECUR:printed", "a recursion that does not hold", data, enclosed, BITS)
 
 
+def mean_direction() -> Proof:
+    """`G(u)/(sqrt(2)/(2 pi))` at the angle s from the mean direction is `(1 + 3 pi/4) cos s + s sin s`."""
+    claim = prove.inequality("(1 + 3*pi/4)*cos(s) + s*sin(s) <= 1 + 3*pi/4", {"s": (0, "pi/4")})
+    return prove.inequalities("SADDLE:mean", claim)
+
+
 PROOFS = (
     Provable(
         "P1-ANGLE:k=2",
@@ -124,6 +130,7 @@ PROOFS = (
         "Descent from a start that satisfies all hypotheses breaks the bound on the angle to the own teacher.",
         angles,
         30.0,
+        (Settles("P1-ANGLE:k=2", Standing.REFUTED),),
     ),
     *(
         Provable(
@@ -136,7 +143,27 @@ PROOFS = (
         for k in range(6, 13)
     ),
     Provable(
-        "HESS:printed", "Lemma 7", "The printed blocks of the Hessian are not its second derivatives.", hessian, 0.1
+        "HESS:printed",
+        "Lemma 7",
+        "The printed blocks of the Hessian are not its second derivatives.",
+        hessian,
+        0.1,
+        (Settles("HESS:printed", Standing.REFUTED),),
     ),
-    Provable("RECUR:printed", "Eq. (37)", "The printed recursion of h_i* is not what an update does.", recursion, 0.1),
+    Provable(
+        "RECUR:printed",
+        "Eq. (37)",
+        "The printed recursion of h_i* is not what an update does.",
+        recursion,
+        0.1,
+        (Settles("RECUR:printed", Standing.REFUTED),),
+    ),
+    Provable(
+        "SADDLE:mean",
+        "new",
+        "The mean direction of two teachers attracts small students most, among all directions between the two.",
+        mean_direction,
+        0.1,
+        (Settles("SADDLE", Standing.PARTLY, "the mean direction maximises G between two teachers"),),
+    ),
 )

@@ -6,8 +6,9 @@ A proof holds for each inequality how the box is cut, written as one line that i
 - `v`: `left - right` is positive on the whole box.
 - `g`: it is positive by the mean value theorem. With a derivative of one sign the variable is put to the end where
   `left - right` is least; from the middle of what is left it falls by no more than slopes times half widths.
-- `e0`, `e1`, `e2`: the box begins at the least value of that variable, where the first derivatives in it, `left -
-  right` among them, are exactly 0, and the next one is positive on the whole box.
+- `e0`, `e1`, `e2`: the box begins at the least value of that variable, where `left - right` and its first derivatives
+  in it are exactly 0, and on the whole box the next one is positive. `f0`, `f1`, `f2`: it ends at the largest value,
+  and the next derivative has the sign with which `left - right` rises away from there.
 """
 
 import ast
@@ -17,8 +18,25 @@ from typing import NamedTuple
 
 from flint import arb
 
-from tutelage.rigour.verify.parts import Data, ball, exact, need
-from tutelage.rigour.verify.series import FUNCTIONS, Number, Series, add, as_ball, divide, multiply, power, scaled
+from tutelage.rigour.verify.parts import Data, exact, need
+from tutelage.rigour.verify.series import (
+    FUNCTIONS,
+    ONE,
+    ZERO,
+    Exact,
+    Number,
+    Series,
+    add,
+    as_ball,
+    divide,
+    exactly,
+    fraction,
+    multiply,
+    plus,
+    power,
+    scaled,
+    times,
+)
 
 LONGEST, MOST_VARIABLES, MOST_POWER, DEEPEST, ORDERS = 4000, 3, 64, 80, 12
 SIGNS = {ast.Gt: (1, True), ast.GtE: (1, False), ast.Lt: (-1, True), ast.LtE: (-1, False)}
@@ -61,11 +79,10 @@ def false_says(data: Data) -> str:
 def false_check(data: Data) -> dict[str, arb]:
     case = Case(data)
     need(set(data["at"]) == set(case.names), "its point has other variables")
-    at = [exact(data["at"][name]) for name in case.names]
+    at = [fraction(exact(data["at"][name])) for name in case.names]
     for x, (least, most) in zip(at, case.ends, strict=True):
-        # An end is a ball, unless it is a fraction.
-        need(_not_below(x, least) and _not_below(most, x), "the point is not in the range")
-    off = case.value(at)
+        need(_reaches(x, least) and _reaches(most, x), "the point is not in the range")
+    off = case.value(list(at))
     if case.sign > 0:
         need(off < 0 or (case.strict and off <= 0), "the inequality is not broken there")
     else:
@@ -73,10 +90,10 @@ def false_check(data: Data) -> dict[str, arb]:
     return {"left - right": off}
 
 
-def _not_below(x: Number, y: Number) -> bool:
-    if isinstance(x, Fraction) and isinstance(y, Fraction):
-        return x >= y
-    return bool(as_ball(x) >= as_ball(y))
+def _reaches(x: Number, y: Number) -> bool:
+    """Whether x >= y."""
+    gap = plus(x, times(y, fraction(-1)))
+    return exactly(gap, 0) or bool(as_ball(gap) > 0)
 
 
 class Formula(NamedTuple):
@@ -114,16 +131,16 @@ class Case:
 
     def series(self, point: list[Number], along: int | None = None, length: int = 1) -> Series:
         """`left - right` with one of the variables moved by h."""
-        none: Series = [Fraction(0)] * (length - 1)
+        none: Series = [ZERO] * (length - 1)
         named: dict[str, Series] = {}
         for number, (name, x) in enumerate(zip(self.names, point, strict=True)):
             named[name] = [x, *none]
             if number == along and length > 1:
-                named[name][1] = Fraction(1)
+                named[name][1] = ONE
         reader = Reader(named, length)
         for name, formula in self.formula.let:
             named[name] = reader.read(formula)
-        return add(reader.read(self.formula.left), scaled(reader.read(self.formula.right), Fraction(-1)))
+        return add(reader.read(self.formula.left), scaled(reader.read(self.formula.right), -1))
 
     def value(self, point: list[Number]) -> arb:
         return as_ball(self.series(point)[0])
@@ -133,16 +150,11 @@ class Case:
         return [self.between(number, *shares) for number, shares in enumerate(box)]
 
     def between(self, number: int, first: Fraction, last: Fraction) -> Number:
-        ends = []
+        """All values between two shares of a range; at one share the value itself."""
         low, high = self.ends[number]
-        for share in (first, last):
-            if isinstance(low, Fraction) and isinstance(high, Fraction):
-                ends.append(low + share * (high - low))
-            else:
-                ends.append(low if share == 0 else as_ball(low) + ball(share) * (as_ball(high) - as_ball(low)))
-        if first == last:
-            return ends[0]
-        return as_ball(ends[0]).union(as_ball(ends[1]))
+        length = plus(high, times(low, fraction(-1)))
+        ends = [plus(low, times(length, fraction(share))) for share in (first, last)]
+        return ends[0] if first == last else as_ball(ends[0]).union(as_ball(ends[1]))
 
     def covered(self, box: list[tuple[Fraction, Fraction]], code: Iterator[str], deep: int) -> None:
         """Read how a box is cut, and check what is said of each part."""
@@ -159,8 +171,8 @@ class Case:
         elif step == "g":
             self.by_slopes(list(box))
         else:
-            need(step == "e", "its boxes cannot be read")
-            self.from_end(box, int(next(code)))
+            need(step in {"e", "f"}, "its boxes cannot be read")
+            self.from_end(box, int(next(code)), last=step == "f")
 
     def by_slopes(self, box: list[tuple[Fraction, Fraction]]) -> None:
         around = self.balls(box)
@@ -170,23 +182,27 @@ class Case:
                 box[number] = (first, first) if slope > 0 else (last, last)
         around = self.balls(box)
         middle = self.balls([((first + last) / 2,) * 2 for first, last in box])
-        least = self.sign * self.value(middle)
+        begin = self.series(middle)[0]
+        if exactly(begin, 0) and not self.strict and all(first == last for first, last in box):
+            return
+        least = self.sign * as_ball(begin)
         for number, (first, last) in enumerate(box):
             if first != last:
                 slope = as_ball(self.series(around, number, 2)[1])
                 least -= abs(slope) * (as_ball(around[number]) - as_ball(middle[number])).abs_upper()
         need(least > 0, "it is not positive by its slopes on a box")
 
-    def from_end(self, box: list[tuple[Fraction, Fraction]], number: int) -> None:
-        need(not self.strict, "it is 0 at an end, and > was claimed")
-        need(box[number][0] == 0 and isinstance(self.ends[number][0], Fraction), "an end is no fraction")
+    def from_end(self, box: list[tuple[Fraction, Fraction]], number: int, last: bool) -> None:
+        need(not self.strict, "it may be 0 at an end, and < or > was claimed")
+        need(box[number][last] == int(last), "a box does not reach the end that it is said to reach")
         around = self.balls(box)
         at = list(around)
-        at[number] = self.ends[number][0]
+        at[number] = self.ends[number][last]
         begin = self.series(at, number, ORDERS)
-        order = next((n for n, x in enumerate(begin) if not (isinstance(x, Fraction) and x == 0)), ORDERS)
+        order = next((n for n, x in enumerate(begin) if not exactly(x, 0)), ORDERS)
         need(0 < order < ORDERS, "it is not 0 at an end")
-        need(self.sign * as_ball(self.series(around, number, order + 1)[order]) > 0, "it does not rise from an end")
+        sign = self.sign * (-1) ** (order * last)
+        need(sign * as_ball(self.series(around, number, order + 1)[order]) > 0, "it does not rise from an end")
 
 
 class Reader:
@@ -196,25 +212,25 @@ class Reader:
         self.named, self.length = named, length
 
     def constant(self, x: Number) -> Series:
-        return [x, *[Fraction(0)] * (self.length - 1)]
+        return [x, *[ZERO] * (self.length - 1)]
 
     def read(self, node: ast.expr) -> Series:
         match node:
             case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                return self.constant(Fraction(value))
+                return self.constant(fraction(value))
             case ast.Name(id="pi"):
-                return self.constant(arb.pi())
+                return self.constant(Exact({1: Fraction(1)}))
             case ast.Name(id=name) if name in self.named:
                 return self.named[name]
             case ast.UnaryOp(op=ast.USub()):
-                return scaled(self.read(node.operand), Fraction(-1))
+                return scaled(self.read(node.operand), -1)
             case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=int() as exponent)):
                 need(0 <= exponent <= MOST_POWER, "a power is too large")
                 return power(self.read(node.left), exponent)
             case ast.BinOp(op=ast.Add()):
                 return add(self.read(node.left), self.read(node.right))
             case ast.BinOp(op=ast.Sub()):
-                return add(self.read(node.left), scaled(self.read(node.right), Fraction(-1)))
+                return add(self.read(node.left), scaled(self.read(node.right), -1))
             case ast.BinOp(op=ast.Mult()):
                 return multiply(self.read(node.left), self.read(node.right))
             case ast.BinOp(op=ast.Div()):

@@ -1,47 +1,94 @@
-"""Power series whose coefficients are fractions as long as they can be: a coefficient that is 0 is known to be 0.
+"""Power series whose coefficients are exact as long as they can be: a coefficient that is 0 is known to be 0.
 
-Balls never show that two numbers are equal. Fractions do, and 0, 1 and roots of squares stay fractions under the
-functions here: so the first coefficients of `t sin(t) - 2 + 2 cos(t)` at t = 0 are exactly 0.
+Balls never show that two numbers are equal. Sums of fractions times powers of pi do, since pi is transcendental: such a
+sum is 0 only if all its fractions are. So the first coefficients of `t sin(t) - 2 + 2 cos(t)` at t = 0 are exactly 0.
 """
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 from flint import arb
 
 from tutelage.rigour.verify.parts import ball, need
 
-Number = Fraction | arb
+
+class Exact:
+    """A sum of fractions times powers of pi."""
+
+    def __init__(self, terms: Mapping[int, Fraction]):
+        self.terms = {power: value for power, value in terms.items() if value}
+
+    def ball(self) -> arb:
+        return sum((ball(value) * arb.pi() ** power for power, value in self.terms.items()), arb(0))
+
+    def __add__(self, other: "Exact") -> "Exact":
+        powers = {**self.terms, **other.terms}
+        return Exact({n: self.terms.get(n, Fraction(0)) + other.terms.get(n, Fraction(0)) for n in powers})
+
+    def __mul__(self, other: "Exact") -> "Exact":
+        found: dict[int, Fraction] = {}
+        for n, x in self.terms.items():
+            for m, y in other.terms.items():
+                found[n + m] = found.get(n + m, Fraction(0)) + x * y
+        return Exact(found)
+
+    def inverse(self) -> "Exact | None":
+        """1 over it, if that is such a sum, too."""
+        if len(self.terms) != 1:
+            return None
+        ((power, value),) = self.terms.items()
+        return Exact({-power: 1 / value})
+
+    def quarters(self) -> int | None:
+        """How many right angles it is, if that is a whole number."""
+        turns = self.terms.get(1, Fraction(0)) * 2
+        return int(turns) if set(self.terms) <= {1} and turns.denominator == 1 else None
+
+
+Number = Exact | arb
 Series = list[Number]
 """Coefficients of 1, h, h^2, ...; all series of a formula have as many."""
 
 
+def fraction(value: Fraction | int) -> Exact:
+    return Exact({0: Fraction(value)})
+
+
+ZERO, ONE = fraction(0), fraction(1)
+
+
 def as_ball(x: Number) -> arb:
-    return ball(x) if isinstance(x, Fraction) else x
+    return x.ball() if isinstance(x, Exact) else x
+
+
+def exactly(x: Number, value: int) -> bool:
+    return isinstance(x, Exact) and x.terms == fraction(value).terms
 
 
 def plus(x: Number, y: Number) -> Number:
-    if isinstance(x, Fraction) and isinstance(y, Fraction):
+    if isinstance(x, Exact) and isinstance(y, Exact):
         return x + y
+    if exactly(x, 0) or exactly(y, 0):
+        return y if exactly(x, 0) else x
     return as_ball(x) + as_ball(y)
 
 
 def times(x: Number, y: Number) -> Number:
-    if isinstance(x, Fraction) and isinstance(y, Fraction):
+    if isinstance(x, Exact) and isinstance(y, Exact):
         return x * y
     if exactly(x, 0) or exactly(y, 0):
-        return Fraction(0)  # the other is a ball, which is finite
+        return ZERO  # the other is a ball, which is finite
     return as_ball(x) * as_ball(y)
 
 
 def over(x: Number, y: Number) -> Number:
-    if isinstance(y, Fraction):
-        need(y, "it divides by 0")
-        return times(x, 1 / y)
-    need(y != 0, "it may divide by 0")
-    if exactly(x, 0):
-        return x
-    return known(as_ball(x) / y)
+    inverse = y.inverse() if isinstance(y, Exact) else None
+    if inverse is not None:
+        return times(x, inverse)
+    below = as_ball(y)
+    need(below != 0, "it may divide by 0")
+    return x if exactly(x, 0) else known(as_ball(x) / below)
 
 
 def known(x: arb) -> arb:
@@ -53,8 +100,8 @@ def add(a: Series, b: Series) -> Series:
     return [plus(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def scaled(a: Series, factor: Fraction) -> Series:
-    return [times(x, factor) for x in a]
+def scaled(a: Series, factor: Fraction | int) -> Series:
+    return [times(x, fraction(factor)) for x in a]
 
 
 def multiply(a: Series, b: Series) -> Series:
@@ -62,7 +109,7 @@ def multiply(a: Series, b: Series) -> Series:
 
 
 def inner(a: Series, b: Series) -> Number:
-    total: Number = Fraction(0)
+    total: Number = ZERO
     for x, y in zip(a, b, strict=True):
         total = plus(total, times(x, y))
     return total
@@ -71,68 +118,68 @@ def inner(a: Series, b: Series) -> Number:
 def divide(a: Series, b: Series) -> Series:
     found: Series = []
     for n, x in enumerate(a):
-        found.append(over(plus(x, times(inner(found, b[n:0:-1]), Fraction(-1))), b[0]))
+        found.append(over(plus(x, times(inner(found, b[n:0:-1]), fraction(-1))), b[0]))
     return found
 
 
 def power(a: Series, exponent: int) -> Series:
-    found: Series = [Fraction(1), *[Fraction(0)] * (len(a) - 1)]
+    found = unit(a)
     for _ in range(abs(exponent)):
         found = multiply(found, a)
-    return found if exponent >= 0 else divide([Fraction(1), *[Fraction(0)] * (len(a) - 1)], found)
+    return found if exponent >= 0 else divide(unit(a), found)
 
 
 def slopes(a: Series) -> Series:
     """n times the n-th coefficient: h times the derivative."""
-    return [times(x, Fraction(n)) for n, x in enumerate(a)]
+    return [times(x, fraction(n)) for n, x in enumerate(a)]
 
 
 def integral(begin: Number, slope: Series) -> Series:
     """The series with that h-times-derivative."""
-    return [begin, *(times(x, Fraction(1, n)) for n, x in enumerate(slope) if n)]
+    return [begin, *(times(x, fraction(Fraction(1, n))) for n, x in enumerate(slope) if n)]
 
 
 def sqrt(a: Series) -> Series:
     found = [exact_root(a[0])]
     for n in range(1, len(a)):
-        rest = plus(a[n], times(inner(found[1:], found[:0:-1]), Fraction(-1)))
-        found.append(over(rest, times(Fraction(2), found[0])))
+        rest = plus(a[n], times(inner(found[1:], found[:0:-1]), fraction(-1)))
+        found.append(over(rest, times(fraction(2), found[0])))
     return found
 
 
 def exact_root(x: Number) -> Number:
-    if isinstance(x, Fraction) and x > 0:
-        top, below = math.isqrt(x.numerator), math.isqrt(x.denominator)
-        if top * top == x.numerator and below * below == x.denominator:
-            return Fraction(top, below)
+    if isinstance(x, Exact) and set(x.terms) == {0} and x.terms[0] > 0:
+        top, below = math.isqrt(x.terms[0].numerator), math.isqrt(x.terms[0].denominator)
+        if Fraction(top, below) ** 2 == x.terms[0]:
+            return fraction(Fraction(top, below))
     found = as_ball(x)
     need(found > 0, "a root is asked of what may not be positive")
     return found.sqrt()
 
 
 def exp(a: Series) -> Series:
-    found: Series = [Fraction(1) if exactly(a[0], 0) else known(as_ball(a[0]).exp())]
+    found: Series = [ONE if exactly(a[0], 0) else known(as_ball(a[0]).exp())]
     slope = slopes(a)
     for n in range(1, len(a)):
-        found.append(times(inner(slope[1 : n + 1], found[n - 1 :: -1]), Fraction(1, n)))
+        found.append(times(inner(slope[1 : n + 1], found[n - 1 :: -1]), fraction(Fraction(1, n))))
     return found
 
 
 def log(a: Series) -> Series:
-    begin = Fraction(0) if exactly(a[0], 1) else known(as_ball(a[0]).log())
+    begin = ZERO if exactly(a[0], 1) else known(as_ball(a[0]).log())
     return integral(begin, divide(slopes(a), a))
 
 
 def sin_cos(a: Series) -> tuple[Series, Series]:
-    zero = exactly(a[0], 0)
-    sine: Series = [Fraction(0) if zero else as_ball(a[0]).sin()]
-    cosine: Series = [Fraction(1) if zero else as_ball(a[0]).cos()]
+    turns = a[0].quarters() if isinstance(a[0], Exact) else None
+    sine: Series = [as_ball(a[0]).sin() if turns is None else fraction((0, 1, 0, -1)[turns % 4])]
+    cosine: Series = [as_ball(a[0]).cos() if turns is None else fraction((1, 0, -1, 0)[turns % 4])]
     slope = slopes(a)
     for n in range(1, len(a)):
         one = inner(slope[1 : n + 1], cosine[n - 1 :: -1])
         two = inner(slope[1 : n + 1], sine[n - 1 :: -1])
-        sine.append(times(one, Fraction(1, n)))
-        cosine.append(times(two, Fraction(-1, n)))
+        sine.append(times(one, fraction(Fraction(1, n))))
+        cosine.append(times(two, fraction(Fraction(-1, n))))
     return sine, cosine
 
 
@@ -145,27 +192,23 @@ def cos(a: Series) -> Series:
 
 
 def atan(a: Series) -> Series:
-    begin = Fraction(0) if exactly(a[0], 0) else as_ball(a[0]).atan()
+    begin = ZERO if exactly(a[0], 0) else as_ball(a[0]).atan()
     return integral(begin, divide(slopes(a), add(unit(a), multiply(a, a))))
 
 
 def asin(a: Series) -> Series:
-    begin = Fraction(0) if exactly(a[0], 0) else known(as_ball(a[0]).asin())
-    rest = add(unit(a), scaled(multiply(a, a), Fraction(-1)))
+    begin = ZERO if exactly(a[0], 0) else known(as_ball(a[0]).asin())
+    rest = add(unit(a), scaled(multiply(a, a), -1))
     return integral(begin, divide(slopes(a), sqrt(rest)) if len(a) > 1 else a)
 
 
 def acos(a: Series) -> Series:
-    begin = Fraction(0) if exactly(a[0], 1) else known(as_ball(a[0]).acos())
-    return [begin, *(times(x, Fraction(-1)) for x in asin(a)[1:])]
+    begin = ZERO if exactly(a[0], 1) else known(as_ball(a[0]).acos())
+    return [begin, *(times(x, fraction(-1)) for x in asin(a)[1:])]
 
 
 def unit(a: Series) -> Series:
-    return [Fraction(1), *[Fraction(0)] * (len(a) - 1)]
-
-
-def exactly(x: Number, value: int) -> bool:
-    return isinstance(x, Fraction) and x == value
+    return [ONE, *[ZERO] * (len(a) - 1)]
 
 
 FUNCTIONS = {"sin": sin, "cos": cos, "exp": exp, "log": log, "sqrt": sqrt, "atan": atan, "asin": asin, "acos": acos}
