@@ -24,8 +24,8 @@ SLOPE = SINE | {
     "C1": "M - G/4 - (A**2 + B**2 - 2*A*B*c)/(8*M)",
     "C2": "(q + s*c)/pi - (2*A*B - (A**2 + B**2)*c)/(4*M)",
 }
-"""Of (5/2) |h|^2 - |grad L|^2 (Lemma 12): |grad L|^2 is |h|^2/4 - h_1.k_1 - h_2.k_2 + |k_1|^2 + |k_2|^2, with the slopes
-k_1, k_2 of the kernel."""
+"""Of (5/2) |h|^2 - |grad L|^2 (Lemma 12): |grad L|^2 is |h|^2/4 - h_1.k_1 - h_2.k_2 + |k_1|^2 + |k_2|^2, with the
+slopes k_1, k_2 of the kernel."""
 
 
 def lemma_8() -> Proof:
