@@ -17,9 +17,9 @@ def says(data: Data) -> str:
         f"Lemma A.6 as printed does not hold for weights between {least} and {most} of sum 1 in {len(data['weights'])} "
         f"dimensions. The masses given are as Lemma A.5 leaves them, with eta = {data['eta']}, C = {data['share']} and "
         f"{data['lead']} for 1 + 1/poly(kappa). Under the recursion of Claim A.10, without its error terms, update "
-        f" {data['broken']} takes Phi >= 1/d^2 to more than {1 + exact(data['margin'])} times Phi (1 - eta "
-        "min(C_1, 1) Phi/8). With the positive and the negative part of the sum in the place of Delta_+ and Delta_- no "
-        f"update does so, of the first {data['updates']} that begin with Phi >= 1/d^2."
+        f"{data['broken']} (from 0) takes a Phi >= 1/d^2 to more than {1 + exact(data['margin'])} times Phi (1 - eta "
+        "min(C_1, 1) Phi/8). With the positive and the negative part of the sum in the place of Delta_+ and Delta_- "
+        f"every update of the first {data['updates']} that begins with Phi >= 1/d^2 keeps the bound."
     )
 
 
