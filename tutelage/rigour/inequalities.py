@@ -170,7 +170,7 @@ class _Search:
         return False if self.counterexample is not None else None if self.undecided else True
 
     def run(self) -> None:
-        corners = [[e.terms.get(0, Fraction(0)) for e in ends if _rational(e)] for ends in self.case.ends]
+        corners = [[value for end in ends if (value := _rational(end)) is not None] for ends in self.case.ends]
         if any(self.false_at(corner) for corner in product(*corners)):
             return
         waiting, left = deque([self.root]), list[_Node]()
@@ -272,9 +272,9 @@ class _Search:
         return off.times(arb(self.case.sign))
 
 
-def _rational(end: Exact | arb) -> bool:
-    """Whether an end is a fraction."""
-    return isinstance(end, Exact) and set(end.terms) <= {0}
+def _rational(end: Exact | arb) -> Fraction | None:
+    """An end, if it is a fraction."""
+    return end.terms.get(0, Fraction(0)) if isinstance(end, Exact) and set(end.terms) <= {0} else None
 
 
 def _size(x: arb) -> float:

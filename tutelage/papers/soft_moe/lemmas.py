@@ -26,7 +26,7 @@ def lemma_1() -> Proof:
     """Counting every edge twice, as printed, is not the mean; counting it once is."""
     with precision(BITS):
         enclosed = enclosing({"mean": ball(_sum(1)), "printed": ball(_sum(2))})
-    data = {"orders": list(ORDERS), "covariance": texts(COVARIANCE), "margin": text(Fraction(1, 4))}
+    data = {"orders": list(ORDERS), "covariance": texts(COVARIANCE), "margin": text(Fraction(1, 10))}
     return Proof("SM-L1:printed", "a mean of Hermite polynomials that is another", data, enclosed, BITS)
 
 

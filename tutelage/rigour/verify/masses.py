@@ -34,7 +34,7 @@ def check(data: Data) -> dict[str, arb]:
     c1, c2, b0 = 8 / arb.pi(), 8 * (1 - 3 / arb.pi()), 8 / arb.pi()
     for x, y, z in zip(a, beta, gamma, strict=True):
         need(ball(y) <= small and ball(abs(x - z)) <= small, "the masses are not as Lemma A.5 leaves them")
-    need(abs(2 * b0 * ball(sum(beta) + sum(gamma) - 1)) <= small, "their sum is not as Lemma A.5 leaves it")
+    need(abs(2 * b0 * ball(sum(beta + gamma, Fraction(-1)))) <= small, "their sum is not as Lemma A.5 leaves it")
 
     weights, dense, axes = ([ball(x) for x in row] for row in (a, beta, gamma))
     pull = ball(eta) * c1.min(arb(1)) / 8
@@ -42,9 +42,9 @@ def check(data: Data) -> dict[str, arb]:
     printed, net = potentials(weights, dense, axes, ball(share), ball(lead))
     for update in range(updates):
         over = 2 * b0 * (sum(dense) + sum(axes) - 1)
-        for i, x in enumerate(weights):
-            rate = c1 * (x - dense[i] - axes[i]) - over
-            axes[i] *= 1 + ball(eta) * (rate + c2 * (x - axes[i]))
+        for i, weight in enumerate(weights):
+            rate = c1 * (weight - dense[i] - axes[i]) - over
+            axes[i] *= 1 + ball(eta) * (rate + c2 * (weight - axes[i]))
             dense[i] *= 1 + ball(eta) * rate
         before, (printed, after) = (printed, net), potentials(weights, dense, axes, ball(share), ball(lead))
         if update == broken:
