@@ -212,7 +212,7 @@ def test_a_corrected_formula_is_no_misprint():
     ("off", "words"), [((1, 0, 0), "into itself"), ((0, 1, 0), "into itself"), ((0, 0, 1), "not within the bounds")]
 )
 def test_wrong_derivatives_in_the_checker_are_seen(off, words, monkeypatch):
-    right = verify.derivatives
+    right = verify.minimum.derivatives
 
     def wrong(point, targets, columns):
         slope, bend, value = right(point, targets, columns)
@@ -220,7 +220,7 @@ def test_wrong_derivatives_in_the_checker_are_seen(off, words, monkeypatch):
         bend[0][0] += off[1] * arb(0, 10)
         return slope, bend, value + off[2] * arb("1e-9")
 
-    monkeypatch.setattr(verify, "derivatives", wrong)
+    monkeypatch.setattr(verify.minimum, "derivatives", wrong)
     with pytest.raises(verify.Refused, match=words):
         verify.verify(content("MINIMA-k6"))
 
@@ -237,7 +237,7 @@ def test_the_checker_and_the_package_enclose_the_same():
     )
     loss = Loss(networks_of(problem, "test"))
     state = loss.start()
-    slope, bend, value = verify.derivatives([arb(x) for x in first.ravel()], loss.target.first.tolist(), 2)
+    slope, bend, value = verify.minimum.derivatives([arb(x) for x in first.ravel()], loss.target.first.tolist(), 2)
     assert value.overlaps(loss.value(state)) and abs(value - loss.value(state)) < 1e-12
     for one, other in zip(slope, loss.gradient(state).first.entries(), strict=True):
         assert one.overlaps(other) and abs(one - other) < 1e-12

@@ -1,5 +1,7 @@
 """What is proved of this paper, not measured: by ball arithmetic from exact rational data."""
 
+import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 
@@ -9,6 +11,7 @@ from flint import arb
 from tutelage import Gaussian, Problem, TwoLayer, activation, prove
 from tutelage.papers.relu_teachers import kernel
 from tutelage.papers.relu_teachers.chain import first_phase_time
+from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.rigour import Kernel, Proof, Provable, Settles, Standing, ball, enclosing, form_of, precision, text, texts
 
 TEACHERS, STUDENTS, EPS1 = 2, 6, Fraction(1, 5)
@@ -117,6 +120,30 @@ def recursion() -> Proof:
     return Proof("RECUR:printed", "a recursion that does not hold", data, enclosed, BITS)
 
 
+def saddle(k: int) -> Proof:
+    """Six equal students on the mean direction of k teachers."""
+    plateau, units = Plateau(k, STUDENTS), TwoLayer("relu", first=np.eye(k))
+    guess = np.full((1, k), plateau.sum_of_norms / math.sqrt(k))
+    one = Problem(Gaussian(k), units, TwoLayer("relu", first=guess, trains=("first",)))
+    point = prove.stationary(one, radius="1e-30")
+    high = STUDENTS * (Fraction(1, 2) - Fraction(point.least)) + Fraction(1, 10**9)
+    low = Fraction(plateau.gamma_inside) - Fraction(1, 10**9)
+    data = {
+        "middle": [str(decimal(x, 40)) for x in point.middle.first[0]], "radius": "1e-30", "students": STUDENTS,
+        "teachers": texts([[Fraction(int(i == j)) for j in range(k)] for i in range(k)]),
+        "direction": ["1", "-1", *["0"] * (k - 2)], "rate": [str(decimal(low, 9)), str(decimal(high, 9))],
+    }  # fmt: skip
+    with precision(BITS):
+        enclosed = enclosing({"loss": point.loss, "rate": ball(low).union(ball(high))})
+    return Proof(f"SADDLE:k={k}", "a saddle of students on one line", data, enclosed, BITS)
+
+
+def decimal(value: Fraction, places: int) -> Decimal:
+    """The nearest number with so many places."""
+    with localcontext(prec=places + 10):
+        return (Decimal(value.numerator) / Decimal(value.denominator)).quantize(Decimal(1).scaleb(-places))
+
+
 def mean_direction() -> Proof:
     """`G(u)/(sqrt(2)/(2 pi))` at the angle s from the mean direction is `(1 + 3 pi/4) cos s + s sin s`."""
     claim = prove.inequality("(1 + 3*pi/4)*cos(s) + s*sin(s) <= 1 + 3*pi/4", {"s": (0, "pi/4")})
@@ -157,6 +184,17 @@ PROOFS = (
         recursion,
         0.1,
         (Settles("RECUR:printed", Standing.REFUTED),),
+    ),
+    *(
+        Provable(
+            f"SADDLE:k={k}",
+            "new",
+            f"Six equal students on the mean direction of {k} orthonormal teachers are a saddle; its level and rate.",
+            partial(saddle, k),
+            0.1,
+            (Settles("SADDLE", Standing.PARTLY, f"the saddle, its level and its rate of escape for k = {k}, m = 6"),),
+        )
+        for k in (2, 3)
     ),
     Provable(
         "SADDLE:mean",
