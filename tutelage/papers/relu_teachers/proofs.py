@@ -126,12 +126,12 @@ def saddle(k: int) -> Proof:
     guess = np.full((1, k), plateau.sum_of_norms / math.sqrt(k))
     one = Problem(Gaussian(k), units, TwoLayer("relu", first=guess, trains=("first",)))
     point = prove.stationary(one, radius="1e-30")
-    high = STUDENTS * (Fraction(1, 2) - Fraction(point.least)) + Fraction(1, 10**9)
-    low = Fraction(plateau.gamma_inside) - Fraction(1, 10**9)
+    high = STUDENTS * (Fraction(1, 2) - Fraction(point.least)) + Fraction(1, 10**11)
+    low = Fraction(plateau.gamma_inside) - Fraction(1, 10**11)
     data = {
         "middle": [str(decimal(x, 40)) for x in point.middle.first[0]], "radius": "1e-30", "students": STUDENTS,
         "teachers": texts([[Fraction(int(i == j)) for j in range(k)] for i in range(k)]),
-        "direction": ["1", "-1", *["0"] * (k - 2)], "rate": [str(decimal(low, 9)), str(decimal(high, 9))],
+        "direction": ["1", "-1", *["0"] * (k - 2)], "rate": [str(decimal(low, 12)), str(decimal(high, 12))],
     }  # fmt: skip
     with precision(BITS):
         enclosed = enclosing({"loss": point.loss, "rate": ball(low).union(ball(high))})
