@@ -4,6 +4,7 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb
@@ -14,31 +15,45 @@ from tutelage.papers.relu_teachers.chain import first_phase_time
 from tutelage.papers.relu_teachers.plateau import Plateau
 from tutelage.rigour import Kernel, Proof, Provable, Settles, Standing, ball, enclosing, form_of, precision, text, texts
 
-TEACHERS, STUDENTS, EPS1 = 2, 6, Fraction(1, 5)
-UPDATES, BROKEN = 72_000, 0
-"""After so many updates student 0 has broken the bound."""
-COSINE, SINE = Fraction(15, 17), Fraction(8, 17)
-"""Of the angle between a student and its own teacher at the start; it is orthogonal to the other (zeta = 0)."""
+STUDENTS, EPS1 = 6, Fraction(1, 5)
 BITS = 192
+MARGIN = Fraction(1, 1000)
 
 
-def start() -> tuple[list[list[Fraction]], Fraction, Fraction]:
+class Leaning(NamedTuple):
+    """A start of phase 1: cosine and sine of the angle between students and their own teachers, `eps1^2 <= small
+    zeta_i^3`, and after how many updates student 0 has broken the bound. Students are orthogonal to the other teachers
+    (zeta = 0)."""
+
+    cosine: Fraction
+    sine: Fraction
+    small: Fraction
+    updates: int
+
+
+STARTS = {
+    2: Leaning(Fraction(15, 17), Fraction(8, 17), Fraction(1, 25), 72_000),
+    3: Leaning(Fraction(24, 25), Fraction(7, 25), Fraction(1, 50), 19_000),
+}
+
+
+def start(k: int) -> tuple[list[list[Fraction]], Fraction, Fraction]:
     """Students that satisfy every hypothesis of Theorem 6, sigma sqrt(d) and eta, both as large as it allows."""
-    k, columns = TEACHERS, TEACHERS + STUDENTS
     size = EPS1 ** (16 * k + 2) / (10**4 * STUDENTS)
     rows = []
     for i in range(STUDENTS):  # lengths from 0.9 to 1.1 sigma sqrt(d): between s1 and s2
         length = size * Fraction(90 + 4 * i, 100)
-        row = [Fraction(0)] * columns
-        row[i % k], row[k + i] = COSINE * length, SINE * length
+        row = [Fraction(0)] * (k + STUDENTS)
+        row[i % k], row[k + i] = STARTS[k].cosine * length, STARTS[k].sine * length
         rows.append(row)
     return rows, size, size * EPS1**2 / (100 * k**2)
 
 
-def angles() -> Proof:
+def angles(k: int) -> Proof:
     """Descent breaks Eq. (4)."""
-    rows, size, eta = start()
-    k, columns = TEACHERS, len(rows[0])
+    rows, size, eta = start(k)
+    cosine, _, small, updates = STARTS[k]
+    columns = len(rows[0])
     teachers = [[Fraction(int(i == j)) for j in range(columns)] for i in range(k)]
     problem = Problem(
         Gaussian(columns),
@@ -47,27 +62,24 @@ def angles() -> Proof:
     )
 
     def excess(moment: prove.Moment) -> arb:
-        begin, square = ball((1 - COSINE) / 2), ball(EPS1**2)
+        begin, square = ball((1 - cosine) / 2), ball(EPS1**2)
         growth = 1 + ball(eta * k * moment.update / (2 * size))
-        left = (1 - moment.cosine(BROKEN, BROKEN % k)) / 2 - square
+        left = (1 - moment.cosine(0, 0)) / 2 - square
         return left - (begin - square) * (-growth.log() / (8 * k)).exp()
 
-    seen = prove.descend(problem, eta, UPDATES, start=rows, watch={"left minus right": excess}, bits=BITS)
+    seen = prove.descend(problem, eta, updates, start=rows, watch={"left minus right": excess}, bits=BITS)
     with precision(BITS):
-        zeta = ball(COSINE).asin()
+        zeta = ball(cosine).asin()
         ratio = ball(EPS1**2) / (zeta * zeta * zeta)
-        assert ratio < SMALL and seen["left minus right"][UPDATES] > MARGIN
-        assert float(UPDATES * eta) < first_phase_time(float(EPS1), k, STUDENTS)
-        enclosed = enclosing({"left minus right": seen["left minus right"][UPDATES], "smallest zeta_i": zeta})
+        assert ratio < ball(small) and seen["left minus right"][updates] > ball(MARGIN)
+        assert float(updates * eta) < first_phase_time(float(EPS1), k, STUDENTS)
+        enclosed = enclosing({"left minus right": seen["left minus right"][updates], "smallest zeta_i": zeta})
     data = {
         "k": k, "m": STUDENTS, "eps1": text(EPS1), "sigma_sqrt_d": text(size), "eta": text(eta), "norm": "1",
-        "teachers": texts(teachers), "start": texts(rows), "updates": UPDATES, "student": BROKEN,
-        "small": "1/25", "margin": "1/1000",
+        "teachers": texts(teachers), "start": texts(rows), "updates": updates, "student": 0,
+        "small": text(small), "margin": text(MARGIN),
     }  # fmt: skip
-    return Proof("P1-ANGLE:k=2", "descent breaks the bound on angles", data, enclosed, seen.bits)
-
-
-SMALL, MARGIN = arb("0.04"), arb("0.001")
+    return Proof(f"P1-ANGLE:k={k}", "descent breaks the bound on angles", data, enclosed, seen.bits)
 
 
 def spurious(k: int) -> Proof:
@@ -151,13 +163,16 @@ def mean_direction() -> Proof:
 
 
 PROOFS = (
-    Provable(
-        "P1-ANGLE:k=2",
-        "Theorem 3, Eq. (4); Theorem 6, Eq. (17)",
-        "Descent from a start that satisfies all hypotheses breaks the bound on the angle to the own teacher.",
-        angles,
-        30.0,
-        (Settles("P1-ANGLE:k=2", Standing.REFUTED),),
+    *(
+        Provable(
+            f"P1-ANGLE:k={k}",
+            "Theorem 3, Eq. (4); Theorem 6, Eq. (17)",
+            "Descent from a start that satisfies all hypotheses breaks the bound on the angle to the own teacher.",
+            partial(angles, k),
+            seconds,
+            (Settles("P1-ANGLE:k=2", Standing.REFUTED),),
+        )
+        for k, seconds in ((2, 30.0), (3, 15.0))
     ),
     *(
         Provable(
