@@ -17,7 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from flint import arb, arb_mat, arb_series, ctx
+from flint import arb, arb_series, ctx
 
 from tutelage.rigour.verify import hermite, inequality, masses, minimum, saddle
 from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, readable, table
