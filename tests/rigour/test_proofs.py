@@ -238,6 +238,31 @@ def test_another_saddle_is_refused(place, value, words):
         verify.verify(sealed(proof))
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("margin", "1/5", "by so much"),
+        ("margin", "-1", "prove nothing"),
+        ("updates", 20, "by so much"),
+        ("left", 40, "T2 is earlier"),
+        ("left", 101, "prove nothing"),
+        ("angle", "1/2", "as far from its teacher"),
+        ("eps2", "1/100", "T2 is earlier"),
+        ("eps2", "1/2", "prove nothing"),
+        ("eta", "1/1000", "by so much"),
+        ("counts", [5, 1], "by so much|not within"),
+        ("counts", [12, 1], "Assumption 3"),
+        ("counts", [3], "do not fit"),
+        ("norms", ["1/3", "1/3"], "by so much"),
+    ],
+)
+def test_students_that_stay_are_refused(place, value, words):
+    proof = content("P2-LIN-k2")
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
 def potential() -> dict:
     proof = content("C19-unequal")
     proof["data"]["updates"] = 25  # of a thousand; it breaks at update 19

@@ -132,6 +132,34 @@ def recursion() -> Proof:
     return Proof("RECUR:printed", "a recursion that does not hold", data, enclosed, BITS)
 
 
+def linear() -> Proof:
+    """Students exactly on their teachers leave them, and H is not that of the linear model."""
+    counts, height, eta, updates, left = (3, 3), Fraction(1, 100), Fraction(1, 100), 100, 20
+    k, m = len(counts), sum(counts)
+    rows = [[height if i % k == j else Fraction(0) for j in range(k)] for i in range(m)]
+    problem = Problem(
+        Gaussian(k), TwoLayer("relu", first=np.eye(k)), TwoLayer("relu", first=np.ones((m, k)), trains=("first",))
+    )
+
+    def missing(moment: prove.Moment) -> arb:
+        """H of both groups, which are alike: the model is a factor for each update."""
+        rate = ball(eta * counts[0]) * (k + arb.pi() - 1) / (2 * arb.pi())
+        model = (1 - rate) ** moment.update * ball(1 - counts[0] * height)
+        return abs(1 - sum((moment.first[i][0] for i in range(0, m, k)), arb(0)) - model)
+
+    def angle(moment: prove.Moment) -> arb:
+        return moment.cosine(0, 0).acos() if moment.update else arb(0)
+
+    watch = {"H": missing, "angle": angle}
+    seen = prove.descend(problem, eta, updates, start=rows, watch=watch, at=[left, updates], bits=BITS, floor=1.0)
+    data = {
+        "counts": list(counts), "norms": [text(height)] * k, "eta": text(eta), "updates": updates, "left": left,
+        "margin": "1/10", "eps2": "1/1000", "angle": "2/5",
+    }  # fmt: skip
+    enclosed = enclosing({"H less the model": seen["H"][updates], "angle": seen["angle"][left]})
+    return Proof("P2-LIN:k=2", "aligned students leave the linear model", data, enclosed, BITS)
+
+
 def saddle(k: int) -> Proof:
     """Six equal students on the mean direction of k teachers."""
     plateau, units = Plateau(k, STUDENTS), TwoLayer("relu", first=np.eye(k))
@@ -199,6 +227,14 @@ PROOFS = (
         recursion,
         0.1,
         (Settles("RECUR:printed", Standing.REFUTED),),
+    ),
+    Provable(
+        "P2-LIN:k=2",
+        "Appendix E",
+        "Students that are exactly on their teachers leave them, and what is missing does not follow the linear model.",
+        linear,
+        0.5,
+        (Settles("P2-LIN:k=2", Standing.REFUTED),),
     ),
     *(
         Provable(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from flint import arb, arb_series, ctx
 
-from tutelage.rigour.verify import hermite, inequality, masses, minimum, saddle
+from tutelage.rigour.verify import aligned, hermite, inequality, masses, minimum, saddle
 from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, readable, table
 from tutelage.rigour.verify.parts import Refused as Refused
 
@@ -227,6 +227,7 @@ KINDS = {
     "a formula that is not the derivative": Kind(misprint_says, misprint_check),
     "a recursion that does not hold": Kind(recursion_says, recursion_check),
     "inequalities on intervals": Kind(inequality.says, inequality.check),
+    "aligned students leave the linear model": Kind(aligned.says, aligned.check),
     "a saddle of students on one line": Kind(saddle.says, saddle.check),
     "a mean of Hermite polynomials that is another": Kind(hermite.says, hermite.check),
     "a potential that does not fall": Kind(masses.says, masses.check),
