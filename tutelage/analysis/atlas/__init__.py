@@ -145,11 +145,11 @@ class Atlas:
     def __str__(self) -> str:
         head = ("", "loss", "kind", "index", "zero", "symmetry", "orbits", "starts", "frequency [95 %]", "proved")
         rows = [head, *(self._row(number, place) for number, place in enumerate(self.places))]
-        if all(place.proved is None for place in self.places):
-            rows = [row[:-1] for row in rows]
-        head = rows[0]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        shown = len(head) - all(place.proved is None for place in self.places)
+        widths = [max(len(row[column]) for row in rows) for column in range(shown)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+        ]
         return "\n".join([*lines, self.sentence])
 
     def _row(self, place: int, here: Place) -> tuple[str, ...]:

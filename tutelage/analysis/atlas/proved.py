@@ -11,9 +11,8 @@ NEAR = 1e-6
 
 def proved(problem: Problem, target: Weights, weights: Weights, loss: float) -> StationaryPoint | str:
     """The proved point, or the sentence that says why there is none."""
-    given, teacher = ({"first": each.first, "second": each.second} for each in (weights, target))
     try:
-        point = stationary(problem, given, teacher=teacher)
+        point = stationary(problem, weights, teacher=target)
     except BadInput as error:  # not isolated, a unit that is zero, an activation without balls
         return str(error)
     if point.distance > NEAR or abs(float(point.loss.mid()) - loss) > NEAR:

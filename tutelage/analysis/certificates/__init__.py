@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.certificates import checks as routes
 from tutelage.analysis.certificates.checks import Check, Moment
+from tutelage.analysis.certificates.enclosure import Enclosed
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.flow import Flow
 from tutelage.oracle.base import AbstractOracle
@@ -82,11 +83,11 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
 def _notes(rows: list[Check], digits: int, samples: int, moments: int) -> Iterator[str]:
     """What a reader of the rows should know."""
     used = {row.route for row in rows}
-    long = {routes.Enclosed.route, f"{digits} digits"}
+    long = {Enclosed.route, f"{digits} digits"}
     if digits and not {*long, "plain loop"} & used:
         yield "There is no closed form here, or too many units for long arithmetic: sampling alone checks the loss."
     sampled = sum(row.route == f"{samples} samples" for row in rows) // 2
-    if routes.Enclosed.route in used:
+    if Enclosed.route in used:
         yield "Ball arithmetic encloses the exact number of these weights, its own roundings included."
     if samples and long & used and sampled < moments:
         yield "Sampling is left out where most of the loss lies between kinks too close for any sample to fall into."

@@ -47,4 +47,5 @@ def check(data: Data) -> dict[str, arb]:
 def share(w: Row, v: Row) -> arb:
     """What a teacher takes from the second derivative in a dimension that is not used: `|v| sin t/(2 pi |w|)`."""
     cosine = dot(w, v) / (dot(w, w) * dot(v, v)).sqrt()
-    return (dot(v, v) * (1 - cosine * cosine) / dot(w, w)).sqrt() / (2 * arb.pi())
+    size: arb = dot(v, v) * (1 - cosine * cosine) / dot(w, w)
+    return size.sqrt() / (2 * arb.pi())
