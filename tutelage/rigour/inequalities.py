@@ -112,7 +112,7 @@ def inequality(
     >>> tt.prove.inequality("sin(t) >= t*cos(t)", {"t": (0, "pi")}).holds
     True
     >>> tt.prove.inequality("x*y <= 1/2", {"x": (0, 1), "y": (0, 1)}).counterexample
-    {'x': Fraction(3, 4), 'y': Fraction(3, 4)}
+    {'x': Fraction(1, 1), 'y': Fraction(1, 1)}
 
     ```
     """
