@@ -8,6 +8,7 @@ from typing import Any
 
 from tutelage import papers
 from tutelage._plain import number
+from tutelage.rigour.standing import standing
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "corrections.md"
@@ -79,6 +80,8 @@ def _block(paper: str, row: dict[str, Any], recorded: dict[str, dict[str, Any]])
     shown = recorded[row["claim"]]
     about = f"measured {number(shown['measured'])}, bound {shown['relation']} {number(shown['bound'])}"
     about = about if shown["verdict"] == "fails" else shown["verdict"]
+    proofs = standing(papers.get(paper).settled(row["claim"]))
+    about += f"; {proofs} by [ball arithmetic](proved.md)" if proofs else ""
     held = f" ({', '.join(row['holds'])})" if row.get("holds") else ""
     lines = [
         f"- *The statement.* {row['says']}",

@@ -14,6 +14,8 @@ from typing import Any
 
 from tutelage import papers
 from tutelage._plain import number
+from tutelage.rigour import Standing
+from tutelage.rigour.standing import standing
 from tutelage.trajectory.findings import PLURAL, Claim, Kind, Verdict
 
 DOCS = Path(__file__).parent
@@ -81,7 +83,23 @@ def recorded(paper: str) -> str:
     last = f"Of the claims {len(must)} are identities, or proved with explicit constants; "
     last += f"{', '.join(broken)} of them fail." if broken else "none of them fails."
     kinds = "[What the kinds mean](../concepts.md#claims-and-certificates)."
-    return "\n\n".join([first, table(["", *(verdict.value for verdict in verdicts)], rows), f"{last} {kinds}"])
+    told = [first, table(["", *(verdict.value for verdict in verdicts)], rows), f"{last} {kinds}"]
+    return "\n\n".join([*told, *filter(None, [proved(paper)])])
+
+
+def proved(paper: str) -> str:
+    """Which claims are proved, refuted, or proved in part."""
+    known = {claim.id: _standing(paper, claim.id) for claim in papers.get(paper).claims}
+    told = [
+        f"{each.value} are {', '.join(ids)}" if len(ids) > 1 else f"{each.value} is {ids[0]}"
+        for each in Standing
+        if (ids := [id for id, known_as in known.items() if known_as is each])
+    ]
+    return f"By [proof](../proved.md), {'; '.join(told)}." if told else ""
+
+
+def _standing(paper: str, id: str) -> Standing | None:
+    return standing(papers.get(paper).settled(id))
 
 
 def verdicts(paper: str) -> str:
@@ -90,7 +108,7 @@ def verdicts(paper: str) -> str:
     claims = [claim for claim in papers.get(paper).claims if claim.id in found]
     for kind in Kind:
         rows = [
-            (f"{cell(claim.id)}<br>{cell(claim.where)}", _said(claim), _outcome(found[claim.id]))
+            (f"{cell(claim.id)}<br>{cell(claim.where)}", _said(claim), _outcome(paper, found[claim.id]))
             for claim in claims
             if claim.kind is kind and (kind is Kind.READING or Verdict(found[claim.id]["verdict"]) in BAD)
         ]
@@ -105,26 +123,31 @@ def _said(claim: Claim) -> str:
     return "<br>".join([cell(claim.statement), *filter(None, more)])
 
 
-def _outcome(found: Row) -> str:
-    told = found["verdict"] + (f" ({found['needed']} seeds would decide)" if found.get("needed") else "")
+def _outcome(paper: str, found: Row) -> str:
+    told = _verdict(paper, found) + (f" ({found['needed']} seeds would decide)" if found.get("needed") else "")
     if found["measured"] is not None and found["bound"] is not None:
         told += f": {number(found['measured'])}, bound {found['relation']} {number(found['bound'])}"
     unmet = [each["words"] for each in found.get("hypotheses") or () if not each["met"]]
     return cell(told + (f"; not met: {', '.join(unmet)}" if unmet else ""))
 
 
+def _verdict(paper: str, found: Row) -> str:
+    """What was measured, and what is proved."""
+    return ", ".join([found["verdict"], *filter(None, [_standing(paper, found["id"])])])
+
+
 def listed(paper: str) -> str:
     """All numbered statements, what they say, and the claims with their verdicts, or why there are none."""
     found = findings(paper)
     rows = [
-        (cell(each["where"]), cell(each["says"]), _verdicts(each.get("claims", ()), found) or cell(each["none"]))
+        (cell(each["where"]), cell(each["says"]), _verdicts(paper, each.get("claims", ()), found) or cell(each["none"]))
         for each in statements(paper)
     ]
     return table(["statement", "in our words", "claims"], rows)
 
 
-def _verdicts(ids: Sequence[str], found: dict[str, Row]) -> str:
-    return ", ".join(f"{id} *{found[id]['verdict'] if id in found else 'not recorded'}*" for id in ids)
+def _verdicts(paper: str, ids: Sequence[str], found: dict[str, Row]) -> str:
+    return ", ".join(f"{id} *{_verdict(paper, found[id]) if id in found else 'not recorded'}*" for id in ids)
 
 
 PLACES = {"record": recorded, "verdicts": verdicts, "statements": listed}

@@ -427,6 +427,7 @@ def atlas(
     seed: int = 0,
     until: float = 1e4,
     by: Literal["flow", "newton"] = "flow",
+    prove: bool = False,
     store: Store | str | Path | None = None,
     progress: "Progress | None" = None,
 ) -> "Atlas":
@@ -440,6 +441,8 @@ def atlas(
     - `by`: "flow" follows a gradient flow to time `until`, so that a frequency is the chance of a basin; "newton"
       solves for zeros of the gradient from the starts themselves and so finds saddles too, whose frequencies are those
       of the solver.
+    - `prove`: prove each point by `tt.prove.stationary`: the table has a column with its index, or with *no*, and
+      `place.proved` has the point, or the sentence that says why not.
     - `store`: a folder in which the flows are kept: one that was stopped goes on, one that is there is read.
 
     ```python
@@ -464,6 +467,7 @@ def atlas(
         lambda asked: ask(asked, store=store, progress=progress),
         until=until,
         by=by,
+        prove=prove,
     )
 
 

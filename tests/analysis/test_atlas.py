@@ -1,6 +1,7 @@
 """Atlas of stationary points: landscapes that can be solved by hand, symmetries by brute force, and what is kept."""
 
 import itertools
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import tutelage as tt
 from tutelage.analysis import atlas as module
+from tutelage.analysis.atlas.proved import proved, told
 from tutelage.analysis.atlas.symmetry import Shape, isotropy, same
 from tutelage.problem.activations import polynomial
 from tutelage.problem.networks import host_weights
@@ -119,6 +121,21 @@ def test_the_spurious_minimum_of_six_relu_units():
     assert np.max(np.abs(slopes)) < 1e-7 and place.gradient <= 1e-13
     bends = np.array([[_second(first, h, a, b) for a in axes] for b in axes])
     assert np.max(np.abs(np.linalg.eigvalsh(bends) - place.eigenvalues)) < 1e-5 and place.least > 1e-3
+
+
+def test_points_are_proved_on_request():
+    """The spurious minimum is; that of another loss, or one that is not stationary, is told as what it is."""
+    problem = relu(6, spurious(6))
+    found = tt.atlas(problem, starts=1, prove=True)
+    [place] = found.places
+    assert place.proved.strict_minimum
+    assert abs(float(place.proved.loss.mid()) - place.loss) < 1e-15 and place.proved.least < place.least
+    assert "proved" in str(found) and "strict minimum" in str(found)
+    assert "proved" not in str(replace(found, places=(replace(place, proved=None),)))
+    weights, target = place.weights, found.target
+    assert proved(problem, target, weights, 0.026) == "Another point was found nearby."
+    moved = tt.Weights(weights.first + 0.3, weights.second)
+    assert told(proved(problem, target, moved, place.loss)) == "no"
 
 
 def _second(first, h, a, b):

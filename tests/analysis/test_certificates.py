@@ -41,8 +41,8 @@ def failing(certificate):
 def test_descent_agrees_down_to_tiny_losses(descent):
     certificate = certify(descent, **FEW)
     assert certificate.ok, certificate.sentence
-    assert {row.route for row in certificate.rows} == {"definition", "50 digits", "20000 samples", "differences"}
-    last = [row for row in certificate.rows if row.what.startswith("loss") and row.route == "50 digits"][-1]
+    assert {row.route for row in certificate.rows} == {"definition", "ball arithmetic", "20000 samples", "differences"}
+    last = [row for row in certificate.rows if row.what.startswith("loss") and row.route == "ball arithmetic"][-1]
     # The cancellation-free loss is right to rounding, and the certificate asks for it.
     assert 0 < last.reported < 1e-20 and last.tolerance < 1e-9 * last.reported
     assert json.loads(json.dumps(certificate.records(), allow_nan=False))[0]["agrees"] is True
@@ -94,7 +94,7 @@ def smooth():
 
 def test_activations_without_a_closed_form_are_sampled(smooth):
     certificate = certify(smooth, **FEW)
-    assert certificate.ok and "50 digits" not in {row.route for row in certificate.rows}
+    assert certificate.ok and "ball arithmetic" not in {row.route for row in certificate.rows}
     assert "sampling alone" in certificate.notes[0]
 
 
@@ -115,7 +115,7 @@ def with_loss(run, change):
 def test_planted_a_millionth_of_the_loss(descent):
     certificate = certify(with_loss(descent, lambda loss: loss * (1 + 1e-6)), **FEW)
     # At the start the loss is 0.5 and at the end 1e-25: both are caught, by the digits and not by the samples.
-    assert failing(certificate) == {("loss", "50 digits")} and not certificate.ok
+    assert failing(certificate) == {("loss", "ball arithmetic")} and not certificate.ok
     assert sum(not row.agrees for row in certificate.rows) == 2
     assert "2 of" in certificate.sentence
 
@@ -141,7 +141,7 @@ def test_planted_wrong_factor_in_a_kernel(descent):
     run = with_oracle(with_loss(descent, lambda loss: loss.copy(data=np.stack(at))), wrong)
     failed = failing(certify(run, **FEW))
     # At the end the loss is wrong by 0.5%, the gradient by as much as the true one is small, the Hessian by 1%.
-    assert {("loss", "50 digits"), ("derivative", "50 digits"), ("Hessian", "differences")} <= failed
+    assert {("loss", "ball arithmetic"), ("derivative", "ball arithmetic"), ("Hessian", "differences")} <= failed
 
 
 def with_oracle(run, oracle):
@@ -219,7 +219,7 @@ def test_kinks_too_close_for_sampling_are_left_to_long_arithmetic():
     run = tt.descend(problem, step=0.1, steps=1500, seeds=[3], record=3, certify=True)
     assert run.certificate.ok, run.certificate.sentence
     last = [row for row in run.certificate.rows if "time 150" in row.what]
-    assert {row.route for row in last} == {"50 digits", "differences"}
+    assert {row.route for row in last} == {"ball arithmetic", "differences"}
     assert any("left out" in note for note in run.certificate.notes)
 
 
@@ -231,9 +231,9 @@ def test_the_grouped_form_is_held_to_its_digits():
         student=tt.TwoLayer("relu", first=[[1.0, 1e-8], [1e-9, 0.4], [-1e-8, 0.6]], trains=("first",)),
     )
     run = tt.descend(problem, step=1e-3, steps=3, record=tt.Record(weights=True))
-    rows = [row for row in certify(run, **FEW).rows if row.route == "50 digits"]
+    rows = [row for row in certify(run, **FEW).rows if row.route == "ball arithmetic"]
     assert rows and all(row.agrees for row in rows)
     last = [row for row in rows if row.what.startswith("loss")][-1]
     assert 0 < last.reported < 1e-15 and last.tolerance < 2e-6 * last.reported
     wrong = dataclasses.replace(run, dataset=run.dataset.assign(loss=run.dataset["loss"] * (1 + 1e-4)))
-    assert ("loss", "50 digits") in failing(certify(wrong, **FEW))
+    assert ("loss", "ball arithmetic") in failing(certify(wrong, **FEW))

@@ -5,9 +5,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tutelage.analysis.certificates.enclosure import Enclosed
 from tutelage.analysis.certificates.long_arithmetic import Precise, expectation, parts, value
 from tutelage.oracle.kernels import kernel
 from tutelage.problem.activations import activation, leaky_relu, polynomial
+from tutelage.rigour import CannotEnclose
 
 NAMES = ("linear", "relu", "abs", "erf", "he2", "he3", "he4", "sign", "step", "erf_over_sqrt2")
 A, B = np.array([0.5, 0.3, 0.1]), np.array([-0.2, 0.6, 0.5])
@@ -115,3 +117,31 @@ def test_off_line_vanishes_on_a_line():
     assert on.off_line() < 1e-40
     first[1] += [0, 0, 0.1]
     assert Precise(*shapes, first, np.ones((4, 1)), 3).off_line() > 1e-5
+
+
+@pytest.mark.parametrize(("student", "teacher"), [("relu", "relu"), ("relu", "linear"), ("erf", "erf"), ("he3", "abs")])
+def test_balls_enclose_what_long_arithmetic_finds(student, teacher):
+    """Other formulas: a derivative of kernels there, a central difference of long arithmetic here. Also for 0."""
+    shapes, draw = (parts(activation(student)), parts(activation(teacher))), np.random.default_rng(0)
+    first, second, turn = draw.normal(size=(5, 3)), draw.normal(size=(5, 2)), draw.normal(size=(3, 3))
+    precise = Precise(*shapes, first, second, 3)
+    balls = Enclosed(precise, activation(student), activation(teacher))
+    for one, other in (
+        (balls.loss(), precise.loss()),
+        (balls.derivative(turn, second[:3]), precise.derivative(turn, second[:3])),
+    ):
+        assert np.allclose(one, other, rtol=1e-12, atol=0)
+    assert balls.route == "ball arithmetic" and precise.route == "50 digits"
+    if student == teacher:
+        same = Precise(*shapes, first[[0, 0]], np.array([[1.0], [-1.0]]), 1)
+        assert abs(Enclosed(same, activation(student), activation(teacher)).loss()[0]) < 1e-40
+
+
+def test_balls_leave_what_they_cannot_enclose():
+    """A gradient where a kinked unit is zero has no ball; sign units have no kernel in balls."""
+    shapes = parts(activation("relu")), parts(activation("relu"))
+    precise = Precise(*shapes, np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [-1.0]]), 1)
+    with pytest.raises(CannotEnclose):
+        Enclosed(precise, activation("relu"), activation("relu")).derivative(np.ones((1, 2)), np.ones((1, 1)))
+    with pytest.raises(CannotEnclose):
+        Enclosed(precise, activation("sign"), activation("relu"))

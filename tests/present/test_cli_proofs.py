@@ -36,6 +36,21 @@ def test_a_proof_is_made_and_verified(proof):
     assert done.exit_code == 0 and "proved. Lemma 7 as printed" in done.stdout and "derivative: [0.10" in done.stdout
 
 
+def test_what_a_study_ships_is_verified_by_its_name():
+    done = call("verify", "soft_moe", "both_layers")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count(": proved. ") == 4 and "SM-L1-printed.json" in done.stdout
+
+
+def test_check_shows_what_is_proved():
+    """In the table, in its last line, and as data."""
+    words = ("check", "relu_teachers", "--only", "HESS:printed")
+    done = call(*words)
+    assert "fails, refuted" in done.stdout and "By proof: 1 refuted." in done.stdout
+    (row,) = json.loads(call(*words, "--json").stdout)
+    assert row["verdict"] == "fails" and [each["standing"] for each in row["settled"]] == ["refuted"]
+
+
 def test_as_json(proof, tmp_path):
     done = call("prove", "relu_teachers", "--only", "HESS:printed", "--out", tmp_path, "--json")
     assert json.loads(done.stdout) == [json.loads(proof.read_text(encoding="utf-8"))]
@@ -75,10 +90,12 @@ def test_what_can_be_proved_is_listed():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("prove", "soft_moe"), "no statement with a proof"),
+        (("prove", "cluster_moe"), "no statement with a proof"),
         (("prove", "relu_teachers", "--only", "MINIMUM"), "did you mean 'MINIMA"),
         (("prove", "no_such_study"), "Unknown study"),
         (("verify", "no_such_file.json"), "cannot be read"),
+        (("verify", "no_such_study"), "Unknown study"),
+        (("verify", "cluster_moe"), "ships no proofs"),
         (("prove", "relu_teachers", "--only", "HESS", "--out", __file__), "test_cli_proofs.py"),
     ],
 )

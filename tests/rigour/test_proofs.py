@@ -12,11 +12,11 @@ import pytest
 from flint import arb
 
 import tutelage as tt
-from tutelage.rigour import verify
+from tutelage.rigour import Standing, verify
 from tutelage.rigour.proofs import RefusedProof, bounds
 
 ROOT = Path(tt.__file__).parent.parent
-SHIPPED = sorted((ROOT / "docs/proofs").rglob("*.json"))
+SHIPPED = sorted((ROOT / "tutelage/papers").glob("*/shipped/*.json"))
 ANGLE = "P1-ANGLE-k2"
 
 
@@ -44,9 +44,40 @@ def test_shipped_proofs_are_checked(path):
     assert tt.prove.check(path).says == json.loads(path.read_text(encoding="utf-8"))["says"]
 
 
-def test_there_are_proofs_for_all_that_can_be_proved():
-    provable = tt.Study.named("relu_teachers").provable()
-    assert {path.stem for path in SHIPPED} == {each.id.replace(":", "-").replace("=", "") for each in provable}
+PROVING = [name for name in tt.papers.names() if tt.papers.get(name).proofs]
+
+
+@pytest.mark.parametrize("name", PROVING)
+def test_there_are_files_for_all_that_can_be_proved(name):
+    """And each is of its id, about claims that there are."""
+    paper = tt.papers.get(name)
+    assert {path.name for path in paper.shipped.iterdir()} == {each.file for each in paper.proofs}
+    claims = {claim.id for claim in paper.claims}
+    for each in paper.proofs:
+        assert json.loads((paper.shipped / each.file).read_text(encoding="utf-8"))["id"] == each.id
+        assert {settles.claim for settles in each.settles} <= claims
+        assert all(settles.note for settles in each.settles if settles.standing is Standing.PARTLY)
+
+
+@pytest.mark.parametrize("name", PROVING)
+def test_no_claim_is_proved_and_refuted_or_against_what_is_known(name):
+    paper = tt.papers.get(name)
+    for claim in paper.claims:
+        seen = {each.standing for each in paper.settled(claim.id)}
+        assert not {Standing.PROVED, Standing.REFUTED} <= seen
+        if Standing.REFUTED in seen:
+            assert claim.expected is tt.Verdict.FAILS and not claim.must_hold
+
+
+def test_a_changed_file_settles_nothing(tmp_path):
+    paper = tt.papers.get("relu_teachers")
+    (each,) = paper.provable(["HESS"])
+    assert [found.standing for found in each.settled(paper.shipped, "HESS:printed")] == [Standing.REFUTED]
+    assert each.settled(tmp_path, "HESS:printed") == () == each.settled(paper.shipped, "HESS:corrected")
+    text = (paper.shipped / each.file).read_text(encoding="utf-8")
+    (tmp_path / each.file).write_text(text.replace("1/10", "1/9"), encoding="utf-8")
+    with pytest.raises(RefusedProof, match="not what was sealed"):
+        each.settled(tmp_path, "HESS:printed")
 
 
 def test_a_proof_is_written_and_checked(tmp_path):
@@ -186,6 +217,116 @@ def test_teachers_that_are_not_orthogonal_are_refused():
         verify.verify(sealed(proof))
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("rate", ["1.787739065056", "1.787739065060"], "more slowly"),
+        ("rate", ["1.787739065033", "1.787739065034"], "faster"),
+        ("rate", ["2", "1"], "prove nothing"),
+        ("students", 1, "prove nothing"),
+        ("students", 7, "faster"),
+        ("direction", ["1", "1"], "more slowly"),
+        ("direction", ["0", "0"], "do not fit"),
+        ("middle", ["1.0683", "1.0683"], "into itself"),
+        ("teachers", [["1", "0"], ["0", "-1"]], "into itself"),
+    ],
+)
+def test_another_saddle_is_refused(place, value, words):
+    proof = content("SADDLE-k2")
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("margin", "1/5", "by so much"),
+        ("margin", "-1", "prove nothing"),
+        ("updates", 20, "by so much"),
+        ("left", 40, "T2 is earlier"),
+        ("left", 101, "prove nothing"),
+        ("angle", "1/2", "as far from its teacher"),
+        ("eps2", "1/100", "T2 is earlier"),
+        ("eps2", "1/2", "prove nothing"),
+        ("eta", "1/1000", "by so much"),
+        ("counts", [5, 1], "by so much|not within"),
+        ("counts", [12, 1], "Assumption 3"),
+        ("counts", [3], "do not fit"),
+        ("norms", ["1/3", "1/3"], "by so much"),
+    ],
+)
+def test_students_that_stay_are_refused(place, value, words):
+    proof = content("P2-LIN-k2")
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
+def potential() -> dict:
+    proof = content("C19-unequal")
+    proof["data"]["updates"] = 25  # of a thousand; it breaks at update 19
+    return proof
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("updates", 19, "do not fit"),
+        ("broken", 18, "Phi before is not within"),
+        ("margin", "1/1000", "falls as stated"),
+        ("margin", "-1", "prove nothing"),
+        ("lead", "1", "prove nothing"),
+        ("eta", "-1/5", "prove nothing"),
+        ("eta", "1/10", "not within the bounds|falls as stated"),
+        ("share", "1/1000", "falls as stated|does not fall"),
+        ("weights", ["1/2", "1/2"], "do not fit"),
+        ("weights", ["1/50"] * 50, "Lemma A.5|falls as stated|not within"),
+        ("beta", ["1/50"] * 50, "Lemma A.5"),
+        ("gamma", ["-1/50"] * 50, "positive"),
+    ],
+)
+def test_a_potential_that_falls_is_refused(place, value, words):
+    proof = potential()
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
+def test_the_printed_potential_is_no_corrected_one(monkeypatch):
+    """A checker that takes one for the other refuses what was proved."""
+    right = verify.masses.potentials
+    verify.verify(sealed(potential()))
+    for wrong in (lambda *of: right(*of)[:1] * 2, lambda *of: right(*of)[1:] * 2):
+        monkeypatch.setattr(verify.masses, "potentials", wrong)
+        with pytest.raises(verify.Refused, match="as stated"):
+            verify.verify(sealed(potential()))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("margin", "1", "not off by so much"),
+        ("orders", [2, 1, 2, 2], "not off|do not fit"),
+        ("orders", [0, 0, 0, 0], "do not fit"),
+        ("orders", [9, 9, 9, 9], "do not fit"),
+        ("covariance", [["1", "1"], ["1", "1"]], "another size"),
+        (
+            "covariance",
+            [["1" if i == j else "9/10" if i + j == 1 else "0" for j in range(4)] for i in range(4)],
+            "not off",
+        ),
+        ("covariance", [["1"] * 4] * 4, "no such covariance"),
+        ("covariance", [["2" if i == j else "0" for j in range(4)] for i in range(4)], "variances"),
+    ],
+)
+def test_a_mean_that_is_as_printed_is_refused(place, value, words):
+    proof = content("SM-L1-printed")
+    proof["data"][place] = value
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(sealed(proof))
+
+
 # Planted errors in the checker, which its proofs would not survive.
 
 
@@ -212,7 +353,7 @@ def test_a_corrected_formula_is_no_misprint():
     ("off", "words"), [((1, 0, 0), "into itself"), ((0, 1, 0), "into itself"), ((0, 0, 1), "not within the bounds")]
 )
 def test_wrong_derivatives_in_the_checker_are_seen(off, words, monkeypatch):
-    right = verify.derivatives
+    right = verify.minimum.derivatives
 
     def wrong(point, targets, columns):
         slope, bend, value = right(point, targets, columns)
@@ -220,7 +361,7 @@ def test_wrong_derivatives_in_the_checker_are_seen(off, words, monkeypatch):
         bend[0][0] += off[1] * arb(0, 10)
         return slope, bend, value + off[2] * arb("1e-9")
 
-    monkeypatch.setattr(verify, "derivatives", wrong)
+    monkeypatch.setattr(verify.minimum, "derivatives", wrong)
     with pytest.raises(verify.Refused, match=words):
         verify.verify(content("MINIMA-k6"))
 
@@ -237,7 +378,7 @@ def test_the_checker_and_the_package_enclose_the_same():
     )
     loss = Loss(networks_of(problem, "test"))
     state = loss.start()
-    slope, bend, value = verify.derivatives([arb(x) for x in first.ravel()], loss.target.first.tolist(), 2)
+    slope, bend, value = verify.minimum.derivatives([arb(x) for x in first.ravel()], loss.target.first.tolist(), 2)
     assert value.overlaps(loss.value(state)) and abs(value - loss.value(state)) < 1e-12
     for one, other in zip(slope, loss.gradient(state).first.entries(), strict=True):
         assert one.overlaps(other) and abs(one - other) < 1e-12
@@ -251,20 +392,20 @@ def test_the_checker_and_the_package_enclose_the_same():
 
 
 def test_the_checker_stands_alone():
-    """It loads neither JAX nor NumPy nor anything of the package but its root, and runs as a plain file."""
+    """It loads neither JAX nor NumPy nor anything of the package but its root, and runs as a command."""
     proof = next(path for path in SHIPPED if path.stem == "HESS-printed")
     script = (
         "import sys; from tutelage.rigour import verify; code = verify.main(sys.argv[1:]);"
         "loaded = {name.partition('.')[0] for name in sys.modules};"
         "own = {name for name in sys.modules if name.startswith('tutelage')};"
         "assert not loaded & {'jax', 'numpy', 'mpmath'}, loaded;"
-        "assert own == {'tutelage', 'tutelage.rigour', 'tutelage.rigour.verify'}, own; sys.exit(code)"
+        "own = {name for name in own if not name.startswith('tutelage.rigour.verify')};"
+        "assert own == {'tutelage', 'tutelage.rigour'}, own; sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", script, proof], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and "proved. Lemma 7" in done.stdout, done.stderr
-    alone = subprocess.run(
-        [sys.executable, verify.__file__, proof, "no_such.json"], capture_output=True, text=True, cwd=ROOT
-    )
+    command = [sys.executable, "-m", "tutelage.rigour.verify", proof, "no_such.json"]
+    alone = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert alone.returncode == 1 and "proved" in alone.stdout and "refused" in alone.stderr
 
 

@@ -49,7 +49,7 @@ def _cells(row: Checked) -> tuple[str, ...]:
     bound = _number(found.bound)
     relation = RELATIONS.get(found.relation, rf"\mathrel{{\mathrm{{{escaped(found.relation)}}}}}")
     return (
-        escaped(claim.id), escaped(claim.where), escaped(found.verdict.value), f"${measured}$" if measured else "--",
+        escaped(claim.id), escaped(claim.where), escaped(row.verdict), f"${measured}$" if measured else "--",
         f"${relation} {bound}$" if bound else "--",
     )  # fmt: skip
 

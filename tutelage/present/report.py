@@ -170,6 +170,7 @@ def _claim(row: Checked) -> str:
         f'<td class="id">{text(claim.id)}<span class="quiet">{text(claim.where)}</span></td>',
         f'<td class="what">{text(claim.statement)}{kind}{_quiet(claim.setting, tone="quiet setting")}'
         f"{_quiet(finding.detail, *(each.sentence for each in finding.hypotheses), claim.explanation)}"
+        f"{_quiet(*(each.sentence for each in row.settled))}"
         f"{_quiet(claim.reading and f'Our reading: {claim.reading}')}</td>",
         f"<td>{_badge(row)}</td>",
         f'<td class="number">{number(finding.measured)}</td>',
@@ -188,7 +189,7 @@ def _quiet(*sentences: str, tone: str = "quiet") -> str:
 def _badge(row: Checked) -> str:
     verdict = row.finding.verdict
     tone = "broken" if row.broken else verdict.value.replace(" ", "-")
-    label = "fails, must hold" if row.broken else row.finding.outcome
+    label = f"{row.outcome}, must hold" if row.broken else row.outcome
     other = f"expected: {row.claim.expected.value}" if verdict is not row.claim.expected else ""
     return f'<span class="badge {tone}">{text(label)}</span>{_quiet(other)}'
 

@@ -14,6 +14,7 @@ from tutelage.papers.cards import Card
 from tutelage.present.reproduction import Crash
 from tutelage.present.settings_table import parameters
 from tutelage.present.sparkplot import sparkplot
+from tutelage.rigour.standing import Settled
 from tutelage.trajectory.findings import Checked, Kind, Table, Verdict
 
 if TYPE_CHECKING:
@@ -107,15 +108,22 @@ def _claim(row: Checked) -> tuple[str, ...]:
         seeds += escape(f" [{finding.interval.low:.2f}, {finding.interval.high:.2f}]")
     mine = "" if row.claim.kind is Kind.PAPER else f" [dim]({row.claim.kind.value})[/]"
     unmet = "".join(f" [dim]Not met: {escape(each.words)}.[/]" for each in finding.hypotheses if not each.met)
-    verdict = f"[{colour}]{finding.outcome}[/]"
+    proofs = "".join(f" [dim]{escape(_by(each))}[/]" for each in row.settled)
+    verdict = f"[{colour}]{row.outcome}[/]"
     return (
         f"[bold]{row.claim.id}[/]",
         verdict,
         number(finding.measured),
         bound,
         seeds,
-        escape(row.claim.statement) + mine + unmet,
+        escape(row.claim.statement) + mine + unmet + proofs,
     )
+
+
+def _by(settled: Settled) -> str:
+    """Which proof says what, without its words."""
+    note = f" ({settled.note})" if settled.note else ""
+    return f"{settled.standing.value.capitalize()}{note} by {settled.proof}."
 
 
 def entries(console: Console, values: dict[str, Any], title: str = "") -> None:

@@ -14,3 +14,6 @@ from .proofs import RefusedProof as RefusedProof
 from .proofs import enclosing as enclosing
 from .proofs import text as text
 from .proofs import texts as texts
+from .standing import Settled as Settled
+from .standing import Settles as Settles
+from .standing import Standing as Standing

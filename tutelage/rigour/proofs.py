@@ -19,6 +19,7 @@ from tutelage.rigour import verify
 from tutelage.rigour.balls import CannotEnclose, Number, Rows, known
 from tutelage.rigour.networks import Ended, Given, networks_of
 from tutelage.rigour.points import StationaryPoint, stationary
+from tutelage.rigour.standing import Settled, Settles
 
 PLACES = 12
 """Digits of the bounds that a proof gives of what it encloses."""
@@ -71,13 +72,46 @@ class Proof:
 
 @dataclass(frozen=True)
 class Provable:
-    """A statement with a proof that can be made: `make()` takes about so many seconds."""
+    """A statement with a proof that can be made: `make()` takes about so many seconds.
+
+    `settles`: the claims of its study that it proves or refutes.
+    """
 
     id: str
     where: str
     words: str
     make: Callable[[], Proof]
     seconds: float
+    settles: tuple[Settles, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The name of its file.
+
+        ```python
+        >>> from tutelage.rigour import Provable
+        >>> Provable("MINIMA:k=6", "Theorem 1", "There is a minimum.", make=None, seconds=2.0).file
+        'MINIMA-k6.json'
+
+        ```
+        """
+        return f"{self.id.replace(':', '-').replace('=', '')}.json"
+
+    def settled(self, folder: Path, claim: str) -> tuple[Settled, ...]:
+        """What its file in a folder says of a claim; nothing if there is no file.
+
+        The file must be whole, and its words those of its data. It is not verified anew, which can take minutes:
+        `tutelage verify` does that.
+        """
+        about = [each for each in self.settles if each.claim == claim]
+        if not about or not (folder / self.file).is_file():
+            return ()
+        content = read(folder / self.file)
+        try:
+            verify.whole(content)
+        except verify.Refused as refused:
+            raise RefusedProof(f"The proof {str(folder / self.file)!r} is refused: {refused}.") from None
+        return tuple(Settled(each.standing, self.id, content["says"], each.note) for each in about)
 
 
 class Verified(NamedTuple):
@@ -99,17 +133,22 @@ def check(path: str | Path) -> Verified:
 
     ```
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"The proof {str(path)!r} cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError) as error:
-        raise RefusedProof(f"The proof {str(path)!r} is refused: it is not JSON ({type(error).__name__}).") from None
+    content = read(path)
     try:
         enclosed = verify.verify(content)
     except verify.Refused as refused:
         raise RefusedProof(f"The proof {str(path)!r} is refused: {refused}.") from None
     return Verified(content["says"], enclosed)
+
+
+def read(path: str | Path) -> Any:
+    """What a file holds, if it is JSON."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"The proof {str(path)!r} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise RefusedProof(f"The proof {str(path)!r} is refused: it is not JSON ({type(error).__name__}).") from None
 
 
 def bounds(value: arb) -> tuple[str, str]:

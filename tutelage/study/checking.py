@@ -14,8 +14,8 @@ from tutelage.trajectory.result import Run
 def claims_of(study: Study, run: Run, progress: Callable[[str, int, int], None] | None = None) -> Table:
     """The checked claims; beside a stored run they are kept, and read as long as the same code would judge them."""
     kept = study.judged(run).claims
-    if kept is not None:
-        return kept
+    if kept is not None:  # proofs may have been shipped since
+        return replace(kept, rows=tuple(replace(row, settled=study.settled(row.claim.id)) for row in kept.rows))
     if run.entry is None:
         return _checked(study, run, progress)
     check_folder(run.entry.folder)  # claims that cannot be kept are not checked: it takes minutes

@@ -6,6 +6,7 @@ The papers of the laboratory are studies, and so is a user's own; nothing is res
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
 import pydantic
@@ -30,6 +31,7 @@ from tutelage.trajectory.result import Run
 
 if TYPE_CHECKING:
     from tutelage.rigour.proofs import Provable
+    from tutelage.rigour.standing import Settled
 
 
 class Parts(TypedDict, total=False):
@@ -50,6 +52,7 @@ class Parts(TypedDict, total=False):
     aliases: Mapping[str, str]
     telling: str | None
     proofs: "Sequence[Provable]"
+    shipped: Path | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Study:
       seeds takes on two cores, about.
     - `aliases`: other names of settings, such as those of the paper.
     - `telling`: the figure that says most, by its id: it is made and shown before the others. The first if not given.
-    - `proofs`: statements that are proved in ball arithmetic, each with the function that makes its proof.
+    - `proofs`: statements that are proved in ball arithmetic, each with the function that makes its proof; `shipped`:
+      the folder with their files, by which claims are shown as proved or refuted.
 
     Claims, figures, measures, diagrams and proofs may be `Deferred`, evidence `deferred`, so that a run imports none of
     them.
@@ -91,6 +95,7 @@ class Study:
     aliases: Mapping[str, str] = field(default_factory=dict)
     telling: str | None = None
     proofs: "Sequence[Provable]" = ()
+    shipped: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -231,6 +236,19 @@ class Study:
                 raise unknown(f"proof of {self.name}", id, [each.id for each in self.proofs])
         return [each for each in self.proofs if not only or any(_named(each, id) for id in only)]
 
+    def settled(self, claim: str) -> "tuple[Settled, ...]":
+        """What the shipped proofs say of a claim.
+
+        ```python
+        >>> import tutelage as tt
+        >>> [each.standing.value for each in tt.papers.relu_teachers.settled("HESS:printed")]
+        ['refuted']
+
+        ```
+        """
+        folder = self.shipped
+        return () if folder is None else tuple(found for each in self.proofs for found in each.settled(folder, claim))
+
     def check(
         self,
         settings: Settings | None = None,
@@ -269,7 +287,7 @@ class Study:
                 progress(claim.id, number, len(wanted))
             start = time.perf_counter()
             finding = claim.check(evidence)
-            yield Checked(claim, finding, time.perf_counter() - start)
+            yield Checked(claim, finding, time.perf_counter() - start, self.settled(claim.id))
 
 
 class _Named(Protocol):

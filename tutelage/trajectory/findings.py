@@ -10,6 +10,7 @@ import numpy as np
 
 from tutelage._extensions import extension
 from tutelage._plain import number
+from tutelage.rigour.standing import Settled, Standing, standing
 
 
 @dataclass(frozen=True)
@@ -233,16 +234,33 @@ class Claim:
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim together with what was found."""
+    """A claim together with what was found, and the proofs about it."""
 
     claim: Claim
     finding: Finding
     seconds: float = 0.0
+    settled: tuple[Settled, ...] = ()
+
+    @property
+    def standing(self) -> Standing | None:
+        """What is proved of it, whatever was measured."""
+        return standing(self.settled)
+
+    @property
+    def verdict(self) -> str:
+        """What was measured, and what is proved."""
+        return ", ".join((self.finding.verdict, *filter(None, [self.standing])))
+
+    @property
+    def outcome(self) -> str:
+        """The same, with what would decide where nothing is decided."""
+        return ", ".join((self.finding.outcome, *filter(None, [self.standing])))
 
     @property
     def broken(self) -> bool:
-        """A claim that must hold was measured to fail."""
-        return self.claim.must_hold and self.finding.verdict is Verdict.FAILS
+        """A claim that must hold was measured to fail, or is refuted."""
+        wrong = self.finding.verdict is Verdict.FAILS or self.standing is Standing.REFUTED
+        return self.claim.must_hold and wrong
 
     def record(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
@@ -250,7 +268,7 @@ class Checked:
         claim |= {"kind": self.claim.kind.value, "expected": self.claim.expected.value}
         finding = asdict(self.finding) | {"verdict": self.finding.verdict.value}
         finding["hypotheses"] = list(finding["hypotheses"])  # as a file would give it back
-        return claim | finding | {"seconds": self.seconds}
+        return claim | finding | {"seconds": self.seconds, "settled": [each.record() for each in self.settled]}
 
     @classmethod
     def read(cls, record: dict[str, Any]) -> "Checked":
@@ -268,7 +286,8 @@ class Checked:
         finding = Finding(
             **found | {"verdict": Verdict(found["verdict"]), "interval": interval, "hypotheses": hypotheses}
         )
-        return cls(claim, finding, record["seconds"])
+        settled = tuple(Settled.read(each) for each in record.get("settled", ()))  # older ones have no proofs
+        return cls(claim, finding, record["seconds"], settled)
 
 
 @dataclass(frozen=True, repr=False)
@@ -309,14 +328,21 @@ class Table:
         kinds = [kind for kind in Kind if self.counts(kind)]
         told = {kind: ", ".join(tally(*each) for each in self.counts(kind).items()) for kind in kinds}
         many = f"{len(self)} claim{'' if len(self) == 1 else 's'}"
+        proofs = ", ".join(f"{count} {name}" for name, count in self.standings().items())
+        proofs = f" By proof: {proofs}." if proofs else ""
         if kinds in ([], [Kind.PAPER]):
-            return f"{many}{': ' if kinds else ''}{''.join(told.values())}."
-        return f"{many}. " + " ".join(f"{PLURAL[kind]}: {told[kind]}." for kind in kinds)
+            return f"{many}{': ' if kinds else ''}{''.join(told.values())}.{proofs}"
+        return f"{many}. " + " ".join(f"{PLURAL[kind]}: {told[kind]}." for kind in kinds) + proofs
 
     def counts(self, kind: Kind | None = None) -> dict[str, int]:
         """How many claims, or claims of one kind, got each verdict, in the order of the verdicts."""
         seen = Counter(row.finding.verdict for row in self.rows if kind in (None, row.claim.kind))
         return {verdict.value: seen[verdict] for verdict in Verdict if seen[verdict]}
+
+    def standings(self) -> dict[str, int]:
+        """How many claims are proved, refuted, or proved in part."""
+        seen = Counter(row.standing for row in self.rows)
+        return {standing.value: seen[standing] for standing in Standing if seen[standing]}
 
     @property
     def broken(self) -> tuple[Checked, ...]:
@@ -338,7 +364,7 @@ class Table:
 def _cells(row: Checked) -> tuple[str, ...]:
     claim, found = row.claim, row.finding
     bound = number(None) if found.bound is None else f"{found.relation} {number(found.bound)}"
-    return claim.id, found.verdict.value, number(found.measured), bound, claim.where
+    return claim.id, row.verdict, number(found.measured), bound, claim.where
 
 
 def tally(verdict: str, count: int) -> str:

@@ -5,7 +5,7 @@ From many starts a flow descends until its gradient is small, and Newton's metho
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import jax
@@ -18,6 +18,7 @@ from tutelage._extensions import extension
 from tutelage._plain import number
 from tutelage._types import Numbers
 from tutelage.analysis.atlas.polish import Polished, polish
+from tutelage.analysis.atlas.proved import proved, told
 from tutelage.analysis.atlas.symmetry import Isotropy, Shape, isotropy, parity, same
 from tutelage.analysis.claims import Interval, binomial_interval
 from tutelage.analysis.landscape import Kind, classify, spectrum
@@ -29,6 +30,7 @@ from tutelage.oracle.population import PopulationOracle
 from tutelage.problem.activations import Activation
 from tutelage.problem.networks import TwoLayer, Weights, host_weights
 from tutelage.problem.problem import Problem, Start, one_kind, plain_networks
+from tutelage.rigour.points import StationaryPoint
 from tutelage.trajectory.asked import Asked
 from tutelage.trajectory.result import Run
 
@@ -80,6 +82,8 @@ class Place:
     weights: Weights = field(repr=False)
     eigenvalues: Numbers = field(repr=False)
     """Of the Hessian in the frame."""
+    proved: StationaryPoint | str | None = field(default=None, repr=False)
+    """On request the point that is proved to be here, or why there is no proof."""
 
     @property
     def valley(self) -> int:
@@ -139,10 +143,13 @@ class Atlas:
         return products[np.concatenate([first, np.setdiff1d(np.arange(len(products)), first)])]
 
     def __str__(self) -> str:
-        head = ("", "loss", "kind", "index", "zero", "symmetry", "orbits", "starts", "frequency [95 %]")
+        head = ("", "loss", "kind", "index", "zero", "symmetry", "orbits", "starts", "frequency [95 %]", "proved")
         rows = [head, *(self._row(number, place) for number, place in enumerate(self.places))]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        shown = len(head) - all(place.proved is None for place in self.places)
+        widths = [max(len(row[column]) for row in rows) for column in range(shown)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+        ]
         return "\n".join([*lines, self.sentence])
 
     def _row(self, place: int, here: Place) -> tuple[str, ...]:
@@ -150,7 +157,7 @@ class Atlas:
         often = f"{here.frequency:.3g} [{here.interval.low:.2g}, {here.interval.high:.2g}]"
         return (
             str(place + 1), number(here.loss, 6), here.title, str(here.index), zero, here.isotropy.name,
-            here.isotropy.parts, str(here.count), often,
+            here.isotropy.parts, str(here.count), often, told(here.proved),
         )  # fmt: skip
 
     @property
@@ -215,6 +222,7 @@ def explore(
     *,
     until: float,
     by: By,
+    prove: bool = False,
 ) -> Atlas:
     """The atlas from these starts; `ask` gives the run that is asked for (`tutelage.atlas` asks a store)."""
     student, teacher = plain_networks(problem, "atlas")
@@ -227,7 +235,11 @@ def explore(
         parts.append(found)
     assert oracle is not None
     found = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    return _Gathering(problem, student, teacher, oracle).atlas(found, by)
+    atlas = _Gathering(problem, student, teacher, oracle).atlas(found, by)
+    if not prove:
+        return atlas
+    places = [replace(place, proved=proved(problem, atlas.target, place.weights, place.loss)) for place in atlas.places]
+    return replace(atlas, places=tuple(places))
 
 
 def _descended(

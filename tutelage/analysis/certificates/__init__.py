@@ -1,7 +1,8 @@
 """Certificates: numbers a run reported, computed again by routes that share nothing with the first.
 
-- the population loss and gradient at sampled moments, in fifty-digit arithmetic (`long_arithmetic`) and by sampling
-  inputs in frame coordinates, where `x ~ N(0, I)` is exact in law;
+- the population loss and gradient at sampled moments, enclosed in ball arithmetic (`enclosure`) or, where kernels are
+  not, in fifty-digit arithmetic (`long_arithmetic`); and by sampling inputs in frame coordinates, where `x ~ N(0, I)`
+  is exact in law;
 - the empirical loss and gradient by a plain loop over units;
 - the Hessian by differences of the gradient;
 - a flow against the same flow at half the solver's tolerance; single updates of descent against the gradient that the
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from tutelage._errors import BadInput
 from tutelage.analysis.certificates import checks as routes
 from tutelage.analysis.certificates.checks import Check, Moment
+from tutelage.analysis.certificates.enclosure import Enclosed
 from tutelage.dynamics.descent import Descent
 from tutelage.dynamics.flow import Flow
 from tutelage.oracle.base import AbstractOracle
@@ -38,7 +40,8 @@ FEW = 256
 def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_000, seed: int = 0) -> Certificate:
     """Check a run's reported numbers at `times` moments, spread from its first record to its last.
 
-    - `digits`: of the long arithmetic; `samples`: Monte-Carlo inputs at each moment. 0 leaves a route out.
+    - `digits`: of ball arithmetic (to begin with) and of long arithmetic; `samples`: Monte-Carlo inputs at each moment.
+      0 leaves a route out.
     - `seed`: of the choice of moments, of directions for derivatives, and of the samples.
 
     A run that did not record its weights is run again to get them.
@@ -80,10 +83,13 @@ def certify(run: Run, *, times: int = 3, digits: int = 50, samples: int = 100_00
 def _notes(rows: list[Check], digits: int, samples: int, moments: int) -> Iterator[str]:
     """What a reader of the rows should know."""
     used = {row.route for row in rows}
-    if digits and not {f"{digits} digits", "plain loop"} & used:
+    long = {Enclosed.route, f"{digits} digits"}
+    if digits and not {*long, "plain loop"} & used:
         yield "There is no closed form here, or too many units for long arithmetic: sampling alone checks the loss."
     sampled = sum(row.route == f"{samples} samples" for row in rows) // 2
-    if samples and f"{digits} digits" in used and sampled < moments:
+    if Enclosed.route in used:
+        yield "Ball arithmetic encloses the exact number of these weights, its own roundings included."
+    if samples and long & used and sampled < moments:
         yield "Sampling is left out where most of the loss lies between kinks too close for any sample to fall into."
     if sampled:
         yield f"Sampling intervals are wide: in {routes.FALSE_ALARM:g} of certificates one misses a right number."

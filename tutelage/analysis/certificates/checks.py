@@ -1,5 +1,6 @@
-"""Independent routes to numbers an oracle gives: long arithmetic, sampling, plain loops, differences."""
+"""Independent routes to numbers an oracle gives: balls, long arithmetic, sampling, plain loops, differences."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from tutelage.analysis.certificates.enclosure import Enclosed
 from tutelage.analysis.certificates.long_arithmetic import Precise, parts, value
 from tutelage.oracle.base import AbstractOracle
 from tutelage.oracle.correlated import CorrelatedOracle
@@ -25,6 +27,7 @@ from tutelage.problem.assorted import each_unit
 from tutelage.problem.hidden import AbstractHidden
 from tutelage.problem.networks import Weights, host_weights, untied
 from tutelage.problem.trees import flatten, unflatten
+from tutelage.rigour import CannotEnclose
 from tutelage.trajectory.findings import Check as Check
 
 EPS = float(np.finfo(float).eps)
@@ -39,6 +42,7 @@ MOST_UNITS = 64
 LARGEST_HESSIAN = 2000
 
 Numbers = NDArray[np.float64]
+Long = Enclosed | Precise
 
 
 @dataclass(frozen=True)
@@ -131,11 +135,19 @@ def activations(oracle: AbstractOracle) -> Iterator[Check]:
 
 
 def by_digits(moment: Moment, direction: Weights, digits: int) -> Iterator[Check]:
-    """The population loss, its derivative along a direction, and its gradient's norm, in long arithmetic."""
-    precise = _precise(moment.oracle, moment.weights, digits)
-    if precise is None:
+    """The population loss, its derivative along a direction, and its gradient's norm: enclosed in balls where the
+    kernels are, and else in long arithmetic."""
+    for precise in _precise(moment.oracle, moment.weights, digits):
+        try:
+            rows = list(_by_precise(precise, moment, direction))
+        except CannotEnclose:
+            continue
+        yield from rows
         return
-    route = f"{digits} digits"
+
+
+def _by_precise(precise: Long, moment: Moment, direction: Weights) -> Iterator[Check]:
+    route = precise.route
     loss, terms = precise.loss()
     tolerance = RELATIVE * abs(loss) + _rounding(moment.oracle, precise, loss, terms)
     yield check(f"loss at {moment.name}", route, moment.loss, loss, tolerance)
@@ -152,7 +164,7 @@ def by_digits(moment: Moment, direction: Weights, digits: int) -> Iterator[Check
         yield check(f"gradient norm at {moment.name}", route, moment.gradient_norm, size, tolerance)
 
 
-def _rounding(oracle: AbstractOracle, precise: Precise, loss: float, terms: float) -> float:
+def _rounding(oracle: AbstractOracle, precise: Long, loss: float, terms: float) -> float:
     """What rounding may do to a loss: a part of its terms, or of the terms of the line form where that is in use.
 
     The line form adds two squares, whose roots are summed to 1e-24 of their terms, and pairs of units off one line;
@@ -174,16 +186,19 @@ def _grouped(oracle: AbstractOracle) -> bool:
     return bool(np.max(np.abs(unit @ unit.T - np.eye(len(unit)))) < 0.9)
 
 
-def _precise(oracle: AbstractOracle, weights: Weights, digits: int) -> Precise | None:
-    """The loss in long arithmetic, where it has a closed form and not too many pairs of units."""
+def _precise(oracle: AbstractOracle, weights: Weights, digits: int) -> Iterator[Long]:
+    """The loss in balls and in long arithmetic, where it has a closed form and not too many pairs of units."""
     if not digits or not isinstance(oracle, PopulationOracle) or oracle.means:
-        return None
+        return
     students, teachers = parts(oracle.student), parts(oracle.teacher)
     first = np.concatenate([weights.first, oracle.target.first])
     if students is None or teachers is None or len(first) > MOST_UNITS:
-        return None
+        return
     second = np.concatenate([weights.second, -oracle.target.second])
-    return Precise(students, teachers, first, second, len(weights.first), digits)
+    precise = Precise(students, teachers, first, second, len(weights.first), digits)
+    with contextlib.suppress(CannotEnclose):
+        yield Enclosed(precise, oracle.student, oracle.teacher)
+    yield precise
 
 
 def by_samples(
@@ -332,9 +347,9 @@ def derivative(oracle: AbstractOracle, weights: Weights, direction: Weights, dig
         return derivative(oracle.plain, plain, turn, digits)
     if isinstance(oracle, EmpiricalOracle):
         return "plain loop", *_loop_derivative(*_loop(oracle, weights, direction))
-    precise = _precise(oracle, weights, digits)
-    if precise is not None:
-        return f"{digits} digits", *precise.derivative(np.asarray(direction.first), np.asarray(direction.second))
+    for precise in _precise(oracle, weights, digits):
+        with contextlib.suppress(CannotEnclose):
+            return precise.route, *precise.derivative(np.asarray(direction.first), np.asarray(direction.second))
     slope = along(_gradient(oracle, weights), direction)
     return "the oracle's gradient", slope, abs(slope)
 

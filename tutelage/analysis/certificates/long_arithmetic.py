@@ -146,6 +146,10 @@ class Precise:
     count: int
     digits: int = 50
 
+    @property
+    def route(self) -> str:
+        return f"{self.digits} digits"
+
     def loss(self) -> tuple[float, float]:
         with mp.workdps(self.digits):
             terms = self._terms(self.first, self.second, mp.mpf(0), None)

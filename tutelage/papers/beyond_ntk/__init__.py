@@ -1,14 +1,18 @@
 """Over-parametrised two-layer ReLU networks beyond the neural tangent kernel."""
 
+from pathlib import Path
+
 from tutelage.papers.beyond_ntk.recipe import RECIPE
 from tutelage.papers.cards import CARDS
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["beyond_ntk"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig1",
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
+    shipped=Path(__file__).parent / "shipped",
     aliases={"m": "width", "d": "dim", "eta_inf": "step"},
     own="fig1",
     takes={"fig1": 80.0, "fig2": 30.0, "theorem": 10.0},

@@ -1,14 +1,18 @@
 """When Both Layers Learn: a ReLU network with both layers trained on a linear target."""
 
+from pathlib import Path
+
 from tutelage.papers.both_layers.recipe import RECIPE
 from tutelage.papers.cards import CARDS
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["both_layers"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig3",
+    proofs=Deferred(f"{__name__}.lemmas", "PROOFS"),
+    shipped=Path(__file__).parent / "shipped",
     own="fig3",
     takes={"fig3": 2.0},
     presets={

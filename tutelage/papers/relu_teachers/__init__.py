@@ -1,5 +1,7 @@
 """How do students become teachers: ReLU students of orthogonal ReLU teachers."""
 
+from pathlib import Path
+
 from tutelage.papers.cards import CARDS
 from tutelage.papers.relu_teachers.recipe import RECIPE
 from tutelage.study import Deferred, Study, contents
@@ -10,6 +12,7 @@ PAPER = Study(
     **contents(__name__),
     telling="fig2",
     proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
+    shipped=Path(__file__).parent / "shipped",
     own="fig2",
     takes={"fig2": 20.0},
     presets={

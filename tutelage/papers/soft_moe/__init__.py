@@ -1,14 +1,18 @@
 """Guided by the experts: a soft-routed mixture of experts learns from one."""
 
+from pathlib import Path
+
 from tutelage.papers.cards import CARDS
 from tutelage.papers.soft_moe.recipe import RECIPE
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["soft_moe"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig2",
+    proofs=Deferred(f"{__name__}.lemmas", "PROOFS"),
+    shipped=Path(__file__).parent / "shipped",
     aliases={"experts": "students", "teacher_experts": "teachers"},
     own="fig1",
     takes={"fig1": 10.0},

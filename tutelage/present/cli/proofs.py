@@ -50,7 +50,7 @@ def prove(
         for each in chosen:
             if stop_asked():
                 raise KeyboardInterrupt
-            proof, file = each.make(), out / f"{each.id.replace(':', '-').replace('=', '')}.json"
+            proof, file = each.make(), out / each.file
             proof.save(file)
             made.append(proof)
             files.append(file)
@@ -66,7 +66,10 @@ KEPT = "the proofs that were written are kept"
 
 
 def verify(
-    files: Annotated[list[Path], typer.Argument(parser=named, metavar="PROOF.json", help="Files of `tutelage prove`.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(parser=named, metavar="PROOF.json", help="Files of `tutelage prove`, or a study: all it ships."),
+    ],
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -75,11 +78,12 @@ def verify(
     \b
     Example:
       tutelage verify proofs/P1-ANGLE-k2.json
+      tutelage verify both_layers
     """
     from tutelage.rigour.proofs import RefusedProof, check
 
     found, refused = [], False
-    for file in files:
+    for file in (each for given in files for each in _meant(given)):
         try:
             says, enclosed = check(file)
         except RefusedProof as error:
@@ -96,3 +100,16 @@ def verify(
         print_json(found)
     if refused:
         raise typer.Exit(1)
+
+
+def _meant(given: Path) -> list[Path]:
+    """A file, or those that a study ships."""
+    from tutelage._errors import BadInput
+    from tutelage.study.registry import get
+
+    if given.suffix or given.exists():
+        return [given]
+    study = get(str(given))
+    if not study.proofs or study.shipped is None:
+        raise BadInput(f"{study.name} ships no proofs; relu_teachers ships some.")
+    return [study.shipped / each.file for each in study.proofs]

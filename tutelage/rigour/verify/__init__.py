@@ -1,4 +1,4 @@
-"""The checker of proof files: one file, FLINT and nothing else, with formulas of its own.
+"""The checker of proof files: a few short files, FLINT and nothing else, with formulas of its own.
 
     python -m tutelage.rigour.verify proof.json
 
@@ -12,85 +12,52 @@ The kernel of two relu units is `g(a, b) = |a||b| (sin t + (pi - t) cos t)/(2 pi
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from flint import arb, arb_mat, arb_series, ctx, fmpq
+from flint import arb, arb_series, ctx
+
+from tutelage.rigour.verify import aligned, hermite, inequality, masses, minimum, saddle
+from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, readable, table
+from tutelage.rigour.verify.parts import Refused as Refused
 
 FORMAT = "tutelage proof 1"
 PARTS = {"format", "id", "kind", "says", "data", "enclosed", "bits", "versions", "sha256"}
-NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?(e-?\d{1,4})?(/\d{1,4000})?")
-Data = dict[str, Any]
-Row = list[arb]
-Exact = list[list[Fraction]]
-
-
-class Refused(ValueError):
-    """A file that proves nothing; the sentence says why."""
 
 
 def verify(proof: Data) -> dict[str, arb]:
     """Check a proof; what it encloses, enclosed anew."""
-    need(
-        isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT, "it is not a proof of this kind"
-    )
-    need(seal(proof) == proof["sha256"], "its content is not what was sealed")
-    need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
-    kind, before = KINDS[proof["kind"]], ctx.prec
-    bits = proof["bits"]
-    need(isinstance(bits, int) and 64 <= bits <= 4096, "its precision is none")
+    whole(proof)
+    before, ctx.prec = ctx.prec, proof["bits"]
     try:
-        need(proof["says"] == kind.says(proof["data"]), "its words are not those of its data")
-        ctx.prec = bits
-        found = kind.check(proof["data"])
-        need(set(found) == set(proof["enclosed"]), "what it encloses is not what belongs to it")
-        for name, value in found.items():
-            least, most = (ball(exact(end)) for end in proof["enclosed"][name])
-            need(least <= value and value <= most, f"{name} is not within the bounds it gives")
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, ZeroDivisionError) as error:
-        if isinstance(error, Refused):
-            raise
-        raise Refused(f"its data cannot be read ({type(error).__name__}: {error})") from None
+        with readable():
+            found = KINDS[proof["kind"]].check(proof["data"])
+            need(set(found) == set(proof["enclosed"]), "what it encloses is not what belongs to it")
+            for name, value in found.items():
+                least, most = (ball(exact(end)) for end in proof["enclosed"][name])
+                need(least <= value and value <= most, f"{name} is not within the bounds it gives")
     finally:
         ctx.prec = before
     return found
+
+
+def whole(proof: Data) -> None:
+    """Whether it is a proof as it was written, and its words are those of its data; nothing of it is proved anew."""
+    parts = isinstance(proof, dict) and set(proof) == PARTS and proof["format"] == FORMAT
+    need(parts, "it is not a proof of this kind")
+    need(seal(proof) == proof["sha256"], "its content is not what was sealed")
+    need(proof["kind"] in KINDS, f"there is no kind {proof['kind']!r} of proofs")
+    need(isinstance(proof["bits"], int) and 64 <= proof["bits"] <= 4096, "its precision is none")
+    with readable():
+        need(proof["says"] == KINDS[proof["kind"]].says(proof["data"]), "its words are not those of its data")
 
 
 def seal(proof: Data) -> str:
     """The hash of all but itself."""
     rest = {name: value for name, value in proof.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def need(sure: Any, otherwise: str) -> None:
-    if not sure:
-        raise Refused(otherwise)
-
-
-def exact(value: Any) -> Fraction:
-    need(isinstance(value, (str, int)) and NUMBER.fullmatch(str(value)), f"{str(value)[:40]!r} is not an exact number")
-    return Fraction(value)
-
-
-def table(rows: Any) -> Exact:
-    found = [[exact(x) for x in row] for row in rows]
-    need(found and len({len(row) for row in found}) == 1, "a matrix has rows of several lengths")
-    return found
-
-
-def ball(value: Fraction) -> arb:
-    return arb(fmpq(value.numerator, value.denominator))
-
-
-def balls(rows: Exact) -> list[Row]:
-    return [[ball(x) for x in row] for row in rows]
-
-
-def dot(a: Any, b: Any) -> Any:
-    return sum((x * y for x, y in zip(a, b, strict=True)), a[0] * 0)
 
 
 # 1. Descent that breaks the bound on angles of Theorems 3 and 6 ---------------------------------------------------
@@ -183,88 +150,7 @@ def updated(rows: list[Row], targets: list[Row], eta: arb) -> list[Row]:
     return found
 
 
-# 2. A strict local minimum that is not global ----------------------------------------------------------------------
-
-
-def minimum_says(data: Data) -> str:
-    students, teachers = len(data["middle"]), len(data["teachers"])
-    return (
-        f"The population loss 1/2 E(sum relu(w_i.x) - sum relu(v_l.x))^2 of {students} students, with the {teachers} "
-        f"teachers given, in {len(data['teachers'][0])} dimensions, has a local minimum that is strict and not global: "
-        f"within {data['radius']} of the entries given there is exactly one stationary point, all eigenvalues of the "
-        f"Hessian there are above {data['least']}, and the loss is above {data['loss']}, while it is 0 where the first "
-        f"students are the teachers and all others are 0."
-    )
-
-
-def minimum_check(data: Data) -> dict[str, arb]:
-    middle, teachers = table(data["middle"]), table(data["teachers"])
-    radius, least, loss = (exact(data[name]) for name in ("radius", "least", "loss"))
-    need(len(middle[0]) == len(teachers[0]) and len(middle) >= len(teachers), "its numbers do not fit")
-    need(radius > 0 and least > 0 and loss > 0, "its bounds prove nothing")
-    count, columns, targets = len(middle), len(middle[0]), balls(teachers)
-    size, wide = count * columns, arb(0, 1) * ball(radius)
-    point = [x for row in balls(middle) for x in row]
-    around = [x + wide for x in point]
-    slope, _, _ = derivatives(point, targets, columns)
-    _, bend, value = derivatives(around, targets, columns)
-    guess = arb_mat(bend).mid().inv().mid()
-    eye = arb_mat([[int(i == j) for j in range(size)] for i in range(size)])
-    image = (eye - guess * arb_mat(bend)) * arb_mat([[wide]] * size) - guess * arb_mat([[x] for x in slope])
-    for entry in image.entries():  # Krawczyk: the box is mapped into its own interior
-        need(abs(entry) < ball(radius), "the box is not mapped into itself")
-    lifted = [[x - ball(least) * int(i == j) for j, x in enumerate(row)] for i, row in enumerate(bend)]
-    for p, row in enumerate(lifted):  # L D L'
-        need(row[p] > 0, "the Hessian is not as positive as that")
-        for i in range(p + 1, size):
-            factor = row[i] / row[p]
-            for j in range(i, size):
-                lifted[i][j] -= factor * row[j]
-    need(value > ball(loss), "the loss is not as large as that")
-    return {"loss": value}
-
-
-def derivatives(point: Row, targets: list[Row], columns: int) -> tuple[Row, list[Row], arb]:
-    """Gradient, Hessian and loss at a point or over a box."""
-    pi, rows = arb.pi(), [point[n : n + columns] for n in range(0, len(point), columns)]
-    sides = [(row, 1) for row in rows] + [(row, -1) for row in targets]
-    lengths = [dot(a, a).sqrt() for a, _ in sides]
-    units = [[x / n for x in a] for (a, _), n in zip(sides, lengths, strict=True)]
-    slope, bend, value = [arb(0)] * len(point), [[arb(0)] * len(point) for _ in point], arb(0)
-    for i, (_, sign) in enumerate(sides):
-        value += lengths[i] * lengths[i] / 4
-        for j, (b, other) in enumerate(sides):
-            if j == i or (i >= len(rows) and j >= i):
-                continue
-            cosine = dot(units[i], units[j])
-            sine, rest = (1 - cosine * cosine).sqrt(), pi - cosine.acos()
-            kernel = lengths[i] * lengths[j] * (sine + rest * cosine) / (2 * pi)
-            if j < i:
-                value += sign * other * kernel
-            if i >= len(rows):
-                continue
-            begin = i * columns
-            over = [(y - cosine * x) / sine for x, y in zip(units[i], units[j], strict=True)]  # b's part across a
-            under = [(x - cosine * y) / sine for x, y in zip(units[i], units[j], strict=True)]  # a's part across b
-            own = lengths[j] * sine / lengths[i]
-            for p in range(columns):
-                slope[begin + p] += other * (lengths[j] * sine * units[i][p] + rest * b[p]) / (2 * pi)
-                for q in range(columns):
-                    same = int(p == q)
-                    bend[begin + p][begin + q] += (
-                        other * own * (same - units[i][p] * units[i][q] + over[p] * over[q]) / (2 * pi)
-                    )
-                    if other > 0:
-                        bend[begin + p][j * columns + q] += (
-                            rest * same + units[i][p] * over[q] + units[j][p] * under[q]
-                        ) / (2 * pi)
-    for n, x in enumerate(point):
-        slope[n] += x / 2
-        bend[n][n] += arb(1) / 2
-    return slope, bend, value
-
-
-# 3. A formula that is not the derivative ---------------------------------------------------------------------------
+# 2. A formula that is not the derivative ---------------------------------------------------------------------------
 
 
 def misprint_says(data: Data) -> str:
@@ -302,7 +188,7 @@ def misprint_check(data: Data) -> dict[str, arb]:
     return {"printed": printed, "derivative": derivative}
 
 
-# 4. A recursion that does not hold ---------------------------------------------------------------------------------
+# 3. A recursion that does not hold ---------------------------------------------------------------------------------
 
 
 def recursion_says(data: Data) -> str:
@@ -337,9 +223,15 @@ class Kind(NamedTuple):
 
 KINDS = {
     "descent breaks the bound on angles": Kind(angle_says, angle_check),
-    "a local minimum that is not global": Kind(minimum_says, minimum_check),
+    "a local minimum that is not global": Kind(minimum.says, minimum.check),
     "a formula that is not the derivative": Kind(misprint_says, misprint_check),
     "a recursion that does not hold": Kind(recursion_says, recursion_check),
+    "inequalities on intervals": Kind(inequality.says, inequality.check),
+    "aligned students leave the linear model": Kind(aligned.says, aligned.check),
+    "a saddle of students on one line": Kind(saddle.says, saddle.check),
+    "a mean of Hermite polynomials that is another": Kind(hermite.says, hermite.check),
+    "a potential that does not fall": Kind(masses.says, masses.check),
+    "an inequality that is false": Kind(inequality.false_says, inequality.false_check),
 }
 
 
@@ -357,7 +249,3 @@ def main(paths: list[str]) -> int:
             print(f"{path}: refused, {error}.", file=sys.stderr)
             worst = 1
     return worst
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
