@@ -2,13 +2,14 @@
 
 from tutelage.papers.both_layers.recipe import RECIPE
 from tutelage.papers.cards import CARDS
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["both_layers"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig3",
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
     own="fig3",
     takes={"fig3": 2.0},
     presets={
