@@ -136,7 +136,7 @@ def descend(
     networks = networks_of(problem, "prove.descend", start, teacher, seed=seed)
     plan = _Plan(
         networks,
-        _sizes(exact("prove.descend: step", step), networks, rates),
+        layer_rates(exact("prove.descend: step", step), networks, rates, "prove.descend"),
         whole("prove.descend: steps", steps, least=1),
         _watched(watch),
         _updates(at, steps),
@@ -163,11 +163,15 @@ def descend(
                 bits *= 2
 
 
-def _sizes(step: Fraction, networks: Networks, rates: Mapping[str, Number] | None) -> tuple[Fraction, Fraction]:
-    """The steps of the two layers."""
-    given = {layer: exact(f"prove.descend: the rate of {layer}", rate) for layer, rate in rates_given(rates).items()}
+def layer_rates(
+    step: Fraction, networks: Networks, rates: Mapping[str, Number] | None, whose: str
+) -> tuple[Fraction, Fraction]:
+    """The steps of the two layers; 0 for one that is not trained."""
+    given = {layer: exact(f"{whose}: the rate of {layer}", rate) for layer, rate in rates_given(rates).items()}
     if wrong := set(given) - set(LAYERS):
-        raise BadInput(f"prove.descend: rates are given for {sorted(wrong)}, but the layers are first and second.")
+        raise BadInput(f"{whose}: rates are given for {sorted(wrong)}, but the layers are first and second.")
+    if any(rate < 0 for rate in given.values()):
+        raise BadInput(f"{whose}: a rate is below 0, but rates of 0 or more were expected.")
     first, second = (step * given.get(layer, 1) if layer in networks.trains else Fraction(0) for layer in LAYERS)
     return first, second
 

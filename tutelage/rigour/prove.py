@@ -4,6 +4,9 @@ from tutelage.rigour.balls import CannotEnclose as CannotEnclose
 from tutelage.rigour.descent import Descended as Descended
 from tutelage.rigour.descent import Moment as Moment
 from tutelage.rigour.descent import descend as descend
+from tutelage.rigour.flow import Flowed as Flowed
+from tutelage.rigour.flow import Instant as Instant
+from tutelage.rigour.flow import flow as flow
 from tutelage.rigour.points import StationaryPoint as StationaryPoint
 from tutelage.rigour.points import stationary as stationary
 from tutelage.rigour.proofs import Proof as Proof
