@@ -15,7 +15,8 @@ from tutelage._progress import Listener, reporting
 from tutelage.problem.networks import rates_given
 from tutelage.problem.problem import Problem
 from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, dot, exact, known, precision, root
-from tutelage.rigour.loss import Loss, State
+from tutelage.rigour.loss import State
+from tutelage.rigour.losses import AnyLoss, loss_of
 from tutelage.rigour.networks import Ended, Given, Networks, networks_of
 from tutelage.rigour.tubes import Moving, around, radii, stretch
 
@@ -27,7 +28,7 @@ TOLD = 200
 class Moment:
     """Descent at one update: what `watch` is asked of."""
 
-    def __init__(self, update: int, state: State, loss: Loss):
+    def __init__(self, update: int, state: State, loss: AnyLoss):
         self.update, self.state, self._loss = update, state, loss
         self.first, self.second = state.first.tolist(), state.second.tolist()
         self.teacher = loss.target.first.tolist()
@@ -208,7 +209,7 @@ class _Plan:
     def enclosed(self, bits: int, told: Listener) -> dict[str, dict[int, arb]]:
         """All that is watched, if the precision suffices."""
         with precision(bits):
-            loss = Loss(self.networks)
+            loss = loss_of(self.networks, moving=True)
             sizes = [ball(size) for size in self.sizes]
             path = _Centred(loss, sizes) if self.centred else _Balls(loss, sizes, self.truncation)
             seen: dict[str, dict[int, arb]] = {name: {} for name in self.watch}
@@ -244,7 +245,7 @@ class _Plan:
 class _Balls:
     """Iterates as balls, each made of the last."""
 
-    def __init__(self, loss: Loss, sizes: Sequence[arb], truncation: Truncated | None):
+    def __init__(self, loss: AnyLoss, sizes: Sequence[arb], truncation: Truncated | None):
         self.loss, self.sizes, self.truncation, self.state = loss, sizes, truncation, loss.start()
 
     def move(self, update: int) -> None:
@@ -259,7 +260,7 @@ class _Balls:
 class _Centred:
     """One point that is carried exactly, and how far the iterate can be from it (`tubes`)."""
 
-    def __init__(self, loss: Loss, sizes: Sequence[arb]):
+    def __init__(self, loss: AnyLoss, sizes: Sequence[arb]):
         self.loss, self.sizes, begin = loss, sizes, loss.start()
         layers = zip(("first", "second"), sizes, strict=True)
         self.moving = Moving(begin, [layer for layer, size in layers if not size.is_zero()])
@@ -296,7 +297,7 @@ class _Centred:
         for ahead in AHEAD:
             self.tube = around(self.centre, (ahead * length + 2 * self.error).upper(), self.roots)
             try:
-                self.factor = stretch(Loss(kept).hessian(self.moving.state(self.tube)), self.roots)
+                self.factor = stretch(loss_of(kept, moving=True).hessian(self.moving.state(self.tube)), self.roots)
             except CannotEnclose:
                 if ahead == AHEAD[-1]:
                     raise
@@ -331,7 +332,7 @@ def _kept(old: arb_mat, new: arb_mat, stand: Sequence[bool]) -> arb_mat:
     return arb_mat([before if still else after for still, before, after in pairs])
 
 
-def moved(loss: Loss, state: State, sizes: Sequence[arb]) -> State:
+def moved(loss: AnyLoss, state: State, sizes: Sequence[arb]) -> State:
     """The state after one update."""
     gradient = loss.gradient(state)
     return State(*(part - slope * size for part, slope, size in zip(state, gradient, sizes, strict=True)))

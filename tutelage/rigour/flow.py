@@ -163,7 +163,7 @@ class _Plan:
     def enclosed(self, bits: int, told: Listener) -> tuple[dict[str, dict[Fraction, arb]], int]:
         """All that is watched and how many steps it took, if the precision suffices."""
         with precision(bits):
-            loss = loss_of(self.networks)
+            loss = loss_of(self.networks, moving=True)
             path = _Path(loss, [ball(rate) for rate in self.rates], self.end * SHORTEST, bits)
             seen: dict[str, dict[Fraction, arb]] = {name: {} for name in self.watch}
             for place in self.at:

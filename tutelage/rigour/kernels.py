@@ -27,7 +27,7 @@ from flint import arb, arb_mat
 
 from tutelage.rigour.balls import CannotEnclose, ball, dot, hull, known, known_all, root
 from tutelage.rigour.forms import Form
-from tutelage.rigour.jets import Jet
+from tutelage.rigour.jets import Expansion, Jet
 
 Row = Sequence[arb]
 
@@ -159,7 +159,7 @@ class Kernel:
             self._refuse_zero(self.t, p)
         return self.of_square(Jet.variables(p, arb(0), arb(0))[0])
 
-    def of_square(self, square: Jet) -> Jet:
+    def of_square(self, square: Expansion) -> Expansion:
         """`E[s(a.x) t(a.x)]` as a function of `|a|^2`, which may be a power series, too."""
         if self.plain:
             return square.times(ball(self.s.slope * self.t.slope + self.s.kink * self.t.kink))
@@ -203,7 +203,7 @@ def _mixed_arc(met: Meeting, aa: arb_mat, ab: arb_mat, ba: arb_mat, bb: arb_mat)
     return angle + arb_mat([[sine * hull(-1, 1)] * size] * size)
 
 
-def smooth(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def smooth(s: Form, t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """All of F but the product of two kinks."""
     total = _moments(s, t, p, q, c)
     for form, other, here, there in ((s, t, p, q), (t, s, q, p)):
@@ -219,9 +219,9 @@ def smooth(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _moments(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _moments(s: Form, t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """Two polynomials, by Isserlis: j of the m factors of the one are paired with factors of the other."""
-    total = Jet.constant(0)
+    total = type(p).constant(0)
     for m, left in enumerate(s.coefficients):
         for n, right in enumerate(t.coefficients):
             if left * right and (m + n) % 2 == 0:
@@ -232,7 +232,7 @@ def _moments(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _kink_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _kink_and_powers(t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[|u| t(v)]`, by `E[v f] = q E[df/dv] + c E[df/du]`: even moments of |u|, from odd ones of its sign."""
     width = p.times(arb.pi() / 2).root().inverse()  # E[2 delta(u)], the mean of the sign's slope
     rest = q - c * c * p.inverse()  # the variance of v where u = 0
@@ -245,21 +245,21 @@ def _kink_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _erf_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _erf_and_powers(t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[erf(u) t(v)]`, by the same rule: the slope of erf is a Gaussian, under which v has another variance."""
-    wide = p.times(arb(2)) + Jet.constant(1)
+    wide = p.times(arb(2)) + type(p).constant(1)
     slope = (c * wide.root().inverse()).times(2 / arb.pi().sqrt())
     rest = q - (c * c * wide.inverse()).times(arb(2))
-    moment, total = Jet.constant(0), Jet.constant(0)
+    moment, total = type(p).constant(0), type(p).constant(0)
     for n in range(1, len(t.coefficients), 2):
         moment = (q * moment).times(arb(n - 1)) + (slope * rest ** (n // 2)).times(arb(odds(n // 2)))
         total += moment.times(ball(t.coefficients[n]))
     return total
 
 
-def _two_erfs(p: Jet, q: Jet, c: Jet) -> Jet:
+def _two_erfs(p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[erf(u) erf(v)] = 2/pi atan(2 c / sqrt((1 + 2p)(1 + 2q) - 4 c^2))`."""
-    one = Jet.constant(1)
+    one = type(p).constant(1)
     rest = (p.times(arb(2)) + one) * (q.times(arb(2)) + one) - (c * c).times(arb(4))
     return (c.times(arb(2)) * rest.root().inverse()).arctangent().times(2 / arb.pi())
 

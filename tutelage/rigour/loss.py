@@ -40,10 +40,14 @@ class Loss:
         self.networks = networks
         s, t = networks.student_form, networks.teacher_form
         self.within, self.across = Kernel(s, s), Kernel(s, t)
-        self.target = _state(networks.teacher)
-        self._rows = self.target.first.tolist()
+        self.teach(_state(networks.teacher))
+
+    def teach(self, target: State) -> None:
+        """Take another teacher, such as one whose weights are known as balls only."""
+        t = self.networks.teacher_form
+        self.target, self._rows = target, target.first.tolist()
         self._squares = [dot(row, row) for row in self._rows]
-        self._floor = _inner(self.target.second, _table(Kernel(t, t), self._rows) * self.target.second) / 2
+        self._floor = _inner(target.second, _table(Kernel(t, t), self._rows) * target.second) / 2
 
     def start(self) -> State:
         """The student's given weights."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from flint import arb, arb_mat, arb_series, ctx
 
 from tutelage.rigour.balls import CannotEnclose, known
-from tutelage.rigour.jets import Jet
+from tutelage.rigour.jets import Slant
 from tutelage.rigour.kernels import Kernel, smooth
 
 Series = arb_series
@@ -73,43 +73,28 @@ class Meeting(NamedTuple):
         return arb_series([0]) if self.across is None else self.across
 
 
-def value(kernel: Kernel, met: Meeting) -> Series:
-    """K(a, b)."""
-    total = smooth(kernel.s, kernel.t, *_jets(met)).value
-    if kernel.bent:
-        total += (met.area() + met.c * met.lean()) * kernel.bend
-    return total
-
-
-def slopes(kernel: Kernel, met: Meeting) -> tuple[Series, Series]:
-    """The gradient in a is the first times a and the second times b."""
-    if (kernel.s.kink and not met.p[0] > 0) or (kernel.bent and not met.q[0] > 0):
-        raise CannotEnclose("A row with a kinked activation may be zero: there the gradient does not exist.")
-    if kernel.plain:
-        onto_a, onto_b = arb_series([0]), arb_series([kernel.linear])
-    else:
-        jet = smooth(kernel.s, kernel.t, *_jets(met))
-        onto_a, onto_b = 2 * jet.slope[0], jet.slope[2]
-    if kernel.bent:
-        onto_a += met.area() / met.p * kernel.bend
-        onto_b += met.lean() * kernel.bend
-    return onto_a, onto_b
-
-
-def _jets(met: Meeting) -> tuple[Jet, Jet, Jet]:
-    return Jet.variables(met.p, met.q, met.c)
-
-
 def both(kernel: Kernel, a: Line, b: Line) -> tuple[Series, list[Series]]:
     """K(a, b), and its gradient in a."""
     met = Meeting.of(a, b, bent=kernel.bent)
-    onto_a, onto_b = slopes(kernel, met)
-    return value(kernel, met), [onto_a * x + onto_b * y for x, y in zip(a, b, strict=True)]
+    if (kernel.s.kink and not met.p[0] > 0) or (kernel.bent and not met.q[0] > 0):
+        raise CannotEnclose("A row with a kinked activation may be zero: there the gradient does not exist.")
+    if kernel.plain:
+        total, onto_a, onto_b = met.c * kernel.linear, arb_series([0]), arb_series([kernel.linear])
+    else:
+        jet = smooth(kernel.s, kernel.t, *Slant.variables(met.p, met.q, met.c))
+        total, (onto_a, _, onto_b) = jet.value, (arb_series([0]) if x is None else x for x in jet.slope)
+        onto_a *= 2
+    if kernel.bent:
+        lean, area = met.lean(), met.area()
+        total += (area + met.c * lean) * kernel.bend
+        onto_a += area / met.p * kernel.bend
+        onto_b += lean * kernel.bend
+    return total, [onto_a * x + onto_b * y for x, y in zip(a, b, strict=True)]
 
 
 def alone(kernel: Kernel, a: Line) -> tuple[Series, list[Series]]:
     """`K(a, a)`, and half of its gradient: that in one of the two places."""
-    square = Jet.variables(inner(a, a), arb_series([0]), arb_series([0]))[0]
+    square = Slant.variables(inner(a, a), None, None)[0]
     jet = kernel.of_square(square)
     return jet.value, [jet.slope[0] * x for x in a]
 
