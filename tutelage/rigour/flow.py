@@ -118,16 +118,17 @@ def flow(
     )  # fmt: skip
     bits = whole("prove.flow: bits", bits, least=64, most=MOST_BITS)
     most_bits = whole("prove.flow: most_bits", most_bits, least=bits, most=MOST_BITS)
-    began = time.perf_counter()
+    began, digits = time.perf_counter(), SPARE - math.frexp(plan.radius)[1]
     with reporting(progress, "proved flow") as told:
         while True:
+            bits = max(bits, 2 * digits)
             try:
-                seen, taken = plan.enclosed(bits, told)
+                seen, taken = plan.enclosed(bits, digits, told)
                 return Flowed(seen, networks, end, taken, bits, time.perf_counter() - began)
             except _Coarse as coarse:
-                if 2 * bits > most_bits:
+                digits *= 2
+                if 2 * digits > most_bits:
                     raise CannotEnclose(f"{coarse} with {bits} bits; allow more by most_bits, or a larger radius.") from None
-                bits *= 2
 
 
 def _watched(watch: Watch | None) -> Watch:
@@ -160,11 +161,11 @@ class _Plan:
     radius: float
     floor: float
 
-    def enclosed(self, bits: int, told: Listener) -> tuple[dict[str, dict[Fraction, arb]], int]:
+    def enclosed(self, bits: int, digits: int, told: Listener) -> tuple[dict[str, dict[Fraction, arb]], int]:
         """All that is watched and how many steps it took, if the precision suffices."""
         with precision(bits):
             loss = loss_of(self.networks, moving=True)
-            path = _Path(loss, [ball(rate) for rate in self.rates], self.end * SHORTEST, bits)
+            path = _Path(loss, [ball(rate) for rate in self.rates], self.end * SHORTEST, bits, digits)
             seen: dict[str, dict[Fraction, arb]] = {name: {} for name in self.watch}
             for place in self.at:
                 while path.time < place:
@@ -202,8 +203,8 @@ class _Plan:
 class _Path:
     """Where the flow is: a centre, and how far from it, in weights divided by the roots of their rates."""
 
-    def __init__(self, loss: AnyLoss, rates: Sequence[arb], shortest: Fraction, bits: int):
-        self.loss, self.rates, self.shortest, self.bits = loss, rates, shortest, bits
+    def __init__(self, loss: AnyLoss, rates: Sequence[arb], shortest: Fraction, bits: int, digits: int):
+        self.loss, self.rates, self.shortest, self.bits, self.digits = loss, rates, shortest, bits, digits
         begin = loss.start()
         layers = zip(LAYERS, rates, strict=True)
         self.moving = Moving(begin, [layer for layer, rate in layers if not rate.is_zero()])
@@ -220,10 +221,10 @@ class _Path:
 
     def step(self, limit: Fraction) -> None:
         """One step, not beyond a time."""
-        order = max(8, self.bits // 8)
+        order = max(8, self.digits // 3)
         terms = self.terms(self.centre, order)
         size = max(abs(x).upper() for part in terms[:2] for x in part.entries())
-        tolerance = arb(2) ** -(3 * self.bits // 5) * size.max(arb(1) / 2**self.bits)
+        tolerance = arb(2) ** -self.digits * size.max(arb(2) ** -self.bits)
         length = min(_reach(terms, tolerance), limit - self.time)
         reason = "No step is short enough for the remainder to be small; try more precision."
         while length > self.shortest or length == limit - self.time:
@@ -272,6 +273,8 @@ class _Path:
         raise CannotEnclose("No box could be found that contains the flow; use a smaller step.")
 
 
+SPARE = 16
+"""Binary digits that a step is more accurate than what is asked of the end."""
 GUESSES = 6
 LONGEST = 10.0
 """The logarithm of the longest step."""

@@ -149,7 +149,9 @@ class Overlap:
                 terms = [self.left[k + a] * self.right[k + b] / math.factorial(k) for k in range(TERMS)]
                 self._polynomials[a, b] = arb_poly(terms)
                 self._tails[a, b] = self._tail(a, b)
-            self._known[key] = self._polynomials[a, b](rho) + self._tails[a, b] * abs(rho) ** TERMS * arb(0, 1)
+            most = rho.abs_upper()
+            rest = self._tails[a, b] * (most**TERMS if most > 0 else 0)
+            self._known[key] = self._polynomials[a, b](rho) + rest * arb(0, 1)
         return self._known[key]
 
     def _tail(self, a: int, b: int) -> arb:

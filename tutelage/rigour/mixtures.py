@@ -14,6 +14,7 @@ are the same, they stay so under descent and flow: what would pull a router to a
 degrees that differ by one, which is 0 there. Only the term with `(w1.w2)^P` is then left (`moving`).
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,6 +49,23 @@ class Seen(NamedTuple):
     other: Series  # v2.w2
 
 
+@functools.cache
+def _terms(
+    orders: tuple[int, int], degrees: tuple[int, int], some: tuple[bool, ...]
+) -> list[tuple[int, tuple[int, int], tuple[int, ...]]]:
+    """The terms of `K_ab^PQ` without those of a factor that is 0: how often, of which G, with which powers."""
+    (a, b), (left, right), found = orders, degrees, []
+    for k in range(min(left, right) + 1):
+        for i in range(left - k + 1):
+            for j in range(right - k + 1):
+                powers = (k, i, left - k - i, j, right - k - j)
+                if all(here or not n for n, here in zip(powers, some, strict=True)):
+                    ways = math.factorial(k) * math.comb(left, k) * math.comb(right, k)
+                    ways *= math.comb(left - k, i) * math.comb(right - k, j)
+                    found.append((ways, (a + i + j, b + left + right - 2 * k - i - j), powers))
+    return found
+
+
 class Pair:
     """Moments of two kinds of units."""
 
@@ -56,23 +74,13 @@ class Pair:
 
     def moment(self, orders: tuple[int, int], degrees: tuple[int, int], seen: Seen) -> Series:
         """`K_ab^PQ`; terms with a factor that is exactly 0 are left out."""
-        (a, b), (left, right), total = orders, degrees, arb_series([0])
-        if min(degrees) < 0:
-            return total
-        for k in range(min(left, right) + 1):
-            for i in range(left - k + 1):
-                for j in range(right - k + 1):
-                    powers = (k, i, left - k - i, j, right - k - j)
-                    factors = (seen.experts, seen.own, seen.back, seen.cross, seen.other)
-                    if any(n and not x.coeffs() for n, x in zip(powers, factors, strict=True)):
-                        continue
-                    ways = math.factorial(k) * math.comb(left, k) * math.comb(right, k)
-                    ways *= math.comb(left - k, i) * math.comb(right - k, j)
-                    term = self.overlap(a + i + j, b + left + right - 2 * k - i - j, seen.routers) * ways
-                    for n, x in zip(powers, factors, strict=True):
-                        for _ in range(n):
-                            term *= x
-                    total += term
+        factors, total = (seen.experts, seen.own, seen.back, seen.cross, seen.other), arb_series([0])
+        for ways, places, powers in _terms(orders, degrees, tuple(bool(x.coeffs()) for x in factors)):
+            term = self.overlap(*places, seen.routers) * ways
+            for n, x in zip(powers, factors, strict=True):
+                for _ in range(n):
+                    term *= x
+            total += term
         return total
 
     def value(self, seen: Seen) -> Series:
@@ -167,7 +175,7 @@ class MixtureLoss:
         return arb_mat([[whole[i][j] for j in places] for i in places])
 
     def along(self, first: list[list[Series]], second: list[list[Series]]) -> Slope:
-        """The gradient where weights are power series in time; outgoing weights have one whether or not they learn."""
+        """The gradient where weights are power series in time; that of outgoing weights only if they learn."""
         return self._slope(self._units(first, second), self._teachers())
 
     def _unmasked(self, first: list[list[Series]], second: list[list[Series]]) -> Slope:
@@ -178,7 +186,7 @@ class MixtureLoss:
 
     def _slope(self, units: Sequence[Unit], teachers: Sequence[Unit]) -> Slope:
         routers, experts, outer = [], [], []
-        parts = self.networks.parts
+        parts, learns = self.networks.parts, "second" in self.networks.parts
         for unit in units:
             pulled, turned = ([arb_series([0])] * len(unit.router) for _ in range(2))
             out = [arb_series([0])] * len(unit.second)
@@ -187,11 +195,13 @@ class MixtureLoss:
                 *((each, self.across, -1) for each in teachers),
             ):
                 seen = _seen(unit, other)
-                weight, value = sign * inner(unit.second, other.second), pair.value(seen)
+                weight = sign * inner(unit.second, other.second)
                 by_router, by_expert = pair.pull(unit, other, seen)
                 pulled = [x + weight * y for x, y in zip(pulled, by_router, strict=True)]
                 turned = [x + weight * y for x, y in zip(turned, by_expert, strict=True)]
-                out = [x + sign * value * y for x, y in zip(out, other.second, strict=True)]
+                if learns:
+                    value = sign * pair.value(seen)
+                    out = [x + value * y for x, y in zip(out, other.second, strict=True)]
             routers.append(_across(pulled, unit.router, unit.lengths[0], trained="routers" in parts))
             experts.append(_across(turned, unit.expert, unit.lengths[1], trained="experts" in parts))
             outer.append(out)
