@@ -2,13 +2,14 @@
 
 from tutelage.papers.cards import CARDS
 from tutelage.papers.soft_moe.recipe import RECIPE
-from tutelage.study import Study, contents
+from tutelage.study import Deferred, Study, contents
 
 PAPER = Study(
     **CARDS["soft_moe"].words,
     recipe=RECIPE,
     **contents(__name__),
     telling="fig2",
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
     aliases={"experts": "students", "teacher_experts": "teachers"},
     own="fig1",
     takes={"fig1": 10.0},
