@@ -118,17 +118,17 @@ def flow(
     )  # fmt: skip
     bits = whole("prove.flow: bits", bits, least=64, most=MOST_BITS)
     most_bits = whole("prove.flow: most_bits", most_bits, least=bits, most=MOST_BITS)
-    began, digits = time.perf_counter(), SPARE - math.frexp(plan.radius)[1]
+    if not any(plan.rates):
+        raise BadInput("prove.flow: no layer moves; train one, with a rate above 0.")
+    began, digits, reason = time.perf_counter(), SPARE - math.frexp(plan.radius)[1], "So small a radius is not met"
     with reporting(progress, "proved flow") as told:
-        while True:
-            bits = max(bits, 2 * digits)
+        while (bits := max(bits, 2 * digits)) <= most_bits:
             try:
                 seen, taken = plan.enclosed(bits, digits, told)
                 return Flowed(seen, networks, end, taken, bits, time.perf_counter() - began)
             except _Coarse as coarse:
-                digits *= 2
-                if 2 * digits > most_bits:
-                    raise CannotEnclose(f"{coarse} with {bits} bits; allow more by most_bits, or a larger radius.") from None
+                reason, digits = str(coarse), 2 * digits
+    raise CannotEnclose(f"{reason} with {most_bits} bits; allow more by most_bits, or a larger radius.")
 
 
 def _watched(watch: Watch | None) -> Watch:
