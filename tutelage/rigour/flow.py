@@ -16,7 +16,7 @@ From an exact centre, with `e` for how far the flow can be from it, a step of le
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb, arb_mat
@@ -112,8 +112,10 @@ def flow(
     end = exact("prove.flow: until", until)
     if not end > 0:
         raise BadInput(f"prove.flow: until is {float(end):g}, but a time above 0 was expected.")
+    speeds = layer_rates(Fraction(1), networks, rates, "prove.flow")
+    networks = replace(networks, trains=tuple(layer for layer, speed in zip(LAYERS, speeds, strict=True) if speed))
     plan = _Plan(
-        networks, layer_rates(Fraction(1), networks, rates, "prove.flow"), end, _watched(watch), _times(at, end),
+        networks, speeds, end, _watched(watch), _times(at, end),
         real("prove.flow: radius", radius, above=0), real("prove.flow: floor", floor, least=0),
     )  # fmt: skip
     bits = whole("prove.flow: bits", bits, least=64, most=MOST_BITS)
