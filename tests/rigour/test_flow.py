@@ -1,4 +1,4 @@
-"""Proved flow beside closed forms and long arithmetic; planted errors are seen, and what cannot be enclosed is refused."""
+"""Proved flow beside closed forms and long arithmetic; planted errors are seen, and what cannot be is refused."""
 
 from fractions import Fraction
 

@@ -34,8 +34,10 @@ def holds(found: arb, expected: arb) -> bool:
 
 def coefficient(k: int, slope: int) -> mpf:
     """By the Fourier transform of the gate's slope, whose sign alternates."""
-    return (-1) ** (k // 2) / (2 * PI) * quad(
-        lambda w: w ** (k - 1) * (PI * w / slope / sinh(PI * w / slope) if w else 1) * exp(-w * w / 2), EDGES
+    return (
+        (-1) ** (k // 2)
+        / (2 * PI)
+        * quad(lambda w: w ** (k - 1) * (PI * w / slope / sinh(PI * w / slope) if w else 1) * exp(-w * w / 2), EDGES)
     )
 
 

@@ -3,13 +3,13 @@
 From an exact centre, with `e` for how far the flow can be from it, a step of length h has four parts.
 
 1. *A-priori box.* With X all that is within e of the centre, a box B with `X + [0, h] f(B)` inside B contains the flow
-   from all of X for all times up to h: Picard's map takes curves in B to curves in B. The image contains them, too.
-2. *Taylor.* The coefficients of the centre's flow come by recurrence, since `f` along a power series gives its next
+   from all of X up to the time h: Picard's map takes curves in B to curves in B. The image contains them, too.
+2. *Taylor.* The coefficients of the centre's flow come by recurrence, since `f` along a power series gives the next
    one. The remainder is the coefficient of the last order, over the box, times `h^order`.
-3. *Errors.* `f` is a gradient, and its derivative symmetric. So two flows in a box move apart by at most `exp(m h)`,
-   m being a bound of the largest eigenvalue of `-Hessian` over it. This is a length that no rotation widens, as it would
-   a box, so that no frame has to be turned with it; where the loss is convex it shrinks. Layers with rates of their own
-   are symmetric in weights that are divided by the roots of their rates (`tubes`).
+3. *Errors.* `f` is a gradient, and its derivative symmetric. So two flows in a box move apart by at most `exp(m
+   h)`, m being a bound of the largest eigenvalue of `-Hessian` over it. This is a length that no rotation widens, as
+   it would a box, so that no frame has to be turned with it; where the loss is convex it shrinks. Layers with rates
+   of their own are symmetric in weights that are divided by the roots of their rates (`tubes`).
 4. What was rounded, and the remainder, are added to e, and the centre is rounded to an exact one.
 """
 
@@ -196,9 +196,7 @@ class _Plan:
         if not isinstance(value, arb):  # a float has lost its radius, and would pass for exact
             raise BadInput(f"prove.flow: watch {name!r} gave {shown(value)}, but a ball (flint.arb) was expected.")
         if not value.rad() <= self.radius * max(value.abs_lower(), arb(self.floor)):
-            raise _Coarse(
-                f"{name} at time {float(instant.time):.6g} is not known to within {self.radius:g} of itself"
-            )
+            raise _Coarse(f"{name} at time {float(instant.time):.6g} is not known to within {self.radius:g} of itself")
         return value
 
 

@@ -1,4 +1,4 @@
-"""Gates of experts in balls: `c_k = E[p^(k)(z)]`, and `G_ab(rho) = E[p^(a)(z1) q^(b)(z2)]` as series with a proved tail.
+"""Gates of experts in balls: `c_k = E[p^(k)(z)]`, and `G_ab(rho) = E[p^(a)(z1) q^(b)(z2)]` with a proved tail.
 
 `G_ab(rho) = sum_k T_k rho^k` with `T_k = c_(k+a) d_(k+b)/k!` (Mehler), for |rho| <= 1. What is left after K terms:
 
@@ -11,9 +11,9 @@
 - *erf(s z)*: `|c_(n+2)/c_n| = 2 n B` with `B = s^2/(1 + 2 s^2) < 1/2`: a geometric series.
 - *polynomials*: nothing is left.
 
-The integrals are trapezoidal sums with the step h. The integrand is analytic for |Im w| < s; on the lines Im w = s/2, where
-|sinh| is cosh, its modulus is at most `N = pi e^(s^2/4) ((2j+1)/e)^(j+1/2)` in the mean for m = 2j and s <= 2, so that
-the sum is off by at most `2 N/(e^(pi s/h) - 1)`.
+The integrals are trapezoidal sums with the step h. The integrand is analytic for |Im w| < s; on the lines Im w = s/2,
+where |sinh| is cosh, its modulus has an integral of at most `N = pi e^(s^2/4) ((2j+1)/e)^(j+1/2)` for m = 2j, s <= 2,
+so that the sum is off by at most `2 N/(e^(pi s/h) - 1)`.
 """
 
 import functools

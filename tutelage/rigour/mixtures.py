@@ -9,9 +9,9 @@ For two units with unit vectors v1, w1 and v2, w2, and gates p and q, by Wick's 
 with G of `gates`. Derivatives in the six inner products are such moments again (Price). A vector enters by its
 direction: what pulls it along itself is taken off, and the rest divided by its length.
 
-Where all routers, the teacher's too, are orthogonal to all experts because they use other coordinates, and all degrees
-are the same, they stay so under descent and flow: what would pull a router to an expert has a factor v.w, or a moment of
-degrees that differ by one, which is 0 there. Only the term with `(w1.w2)^P` is then left (`moving`).
+Where all routers, the teacher's too, are orthogonal to all experts because they use other coordinates, and all
+degrees are the same, they stay so under descent and flow: what would pull a router to an expert has a factor v.w, or a
+moment of degrees that differ by one, which is 0 there. Only the term with `(w1.w2)^P` is then left (`moving`).
 """
 
 import functools
@@ -213,7 +213,11 @@ class MixtureLoss:
         for i, out in enumerate(second):
             rows = []
             for row, used in zip((first[i], first[count + i]), self._masks, strict=True):
-                kept = row if used is None or not masked else [x if n in used else arb_series([0]) for n, x in enumerate(row)]
+                kept = (
+                    row
+                    if used is None or not masked
+                    else [x if n in used else arb_series([0]) for n, x in enumerate(row)]
+                )
                 square = inner(kept, kept)
                 if not square[0] > 0:
                     raise CannotEnclose("A router or an expert may be zero, and then has no direction.")

@@ -151,7 +151,11 @@ def minimum(
     """
     networks = networks_of(problem, "prove.minimum", weights)
     plain = networks.gated is None and not any(networks.tied)
-    relu = plain and networks.student_form == networks.teacher_form and networks.student_form.kink == networks.student_form.slope
+    relu = (
+        plain
+        and networks.student_form == networks.teacher_form
+        and networks.student_form.kink == networks.student_form.slope
+    )
     ones = all(x == 1 for side in (networks.student, networks.teacher) for row in side.second for x in row)
     if not (relu and networks.student_form.kink == Fraction(1, 2) and ones and networks.shape[2] == 1):
         raise BadInput(

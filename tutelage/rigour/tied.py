@@ -75,7 +75,10 @@ class TiedLoss:
             turn, bend = self._chain(state, self._plain.gradient(plain).second)
             found = turn.transpose() * found * turn + bend
         students, columns, outputs = state.first.nrows(), state.first.ncols(), state.second.ncols()
-        spans = {"second": range(students * outputs), "first": range(students * outputs, students * (outputs + columns))}
+        spans = {
+            "second": range(students * outputs),
+            "first": range(students * outputs, students * (outputs + columns)),
+        }
         kept = [n for layer in ("second", "first") if layer in self.networks.trains for n in spans[layer]]
         rows = found.tolist()
         return arb_mat([[rows[i][j] for j in kept] for i in kept])

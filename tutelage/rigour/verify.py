@@ -333,11 +333,11 @@ def recursion_check(data: Data) -> dict[str, arb]:
 
 def leaving_says(data: Data) -> str:
     return (
-        "Figure 1(b): with v = (1, -1) fixed, descent from around 3/2 a comes to the saddle (2a, a), which is not strict, "
-        f"and leaves it. From the start given, whose students are within {data['around']} of 3/2 a, a = (1, 0, ...), "
-        f"with the step {data['eta']} on the population loss, after {data['stalled']} updates the students are within "
-        f"{data['near']} of 2a and a, the gradient is below {data['small']} and the loss within {data['gap']} of 1/4; "
-        f"after {data['updates']} updates the loss is below {data['left']}."
+        "Figure 1(b): with v = (1, -1) fixed, descent from around 3/2 a comes to the saddle (2a, a), which is not "
+        f"strict, and leaves it. From the start given, whose students are within {data['around']} of 3/2 a, a = (1, "
+        f"0, ...), with the step {data['eta']} on the population loss, after {data['stalled']} updates the students "
+        f"are within {data['near']} of 2a and a, the gradient is below {data['small']} and the loss within "
+        f"{data['gap']} of 1/4; after {data['updates']} updates the loss is below {data['left']}."
     )
 
 
@@ -367,11 +367,12 @@ def leaving_check(data: Data) -> dict[str, arb]:
 
 def stuck_says(data: Data) -> str:
     return (
-        "Section 4: it is not so that two relu students with both layers trained get stuck only when v_1(0) and v_2(0) "
-        f"have one sign. From the start given, v(0) = ({', '.join(data['second'])}), with no student on the line of "
-        f"a = (1, 0, ...), descent on the population loss with the step {data['eta']} has after {data['updates']} updates "
-        f"v_1 and v_2 above {data['least']}, a gradient below {data['small']} and a loss within {data['gap']} of 1/4. As "
-        "long as neither is negative the loss is at least 1/4, since no output is then negative."
+        "Section 4: it is not so that two relu students with both layers trained get stuck only when v_1(0) and "
+        f"v_2(0) have one sign. From the start given, v(0) = ({', '.join(data['second'])}), with no student on the "
+        f"line of a = (1, 0, ...), descent on the population loss with the step {data['eta']} has after "
+        f"{data['updates']} updates v_1 and v_2 above {data['least']}, a gradient below {data['small']} and a loss "
+        f"within {data['gap']} of 1/4. As long as neither is negative the loss is at least 1/4, since no output is "
+        "then negative."
     )
 
 
@@ -393,10 +394,11 @@ def stuck_check(data: Data) -> dict[str, arb]:
 
 def forever_says(data: Data) -> str:
     return (
-        "Section 4: it is not so that relu students with both layers trained get stuck only when all v_i(0) have one sign. "
-        f"From w_i(0) = alpha_i a with alpha = ({', '.join(data['alpha'])}), a of length 1, and v(0) = "
-        f"({', '.join(data['second'])}), descent on the population loss with the step {data['eta']} or a smaller one keeps "
-        "every w_i a positive multiple of a, so that the loss is at least 1/4 after any number of updates."
+        "Section 4: it is not so that relu students with both layers trained get stuck only when all v_i(0) have "
+        f"one sign. From w_i(0) = alpha_i a with alpha = ({', '.join(data['alpha'])}), a of length 1, and v(0) = "
+        f"({', '.join(data['second'])}), descent on the population loss with the step {data['eta']} or a smaller "
+        "one keeps every w_i a positive multiple of a, so that the loss is at least 1/4 after any number of "
+        "updates."
     )
 
 
@@ -484,26 +486,26 @@ def descended(rows: list[Row], outer: Row, eta: arb, updates: int, both: bool) -
 
 # 6. Two experts that annihilate under gradient flow ---------------------------------------------------------------
 #
-# Units are pi(v.x/|v|) He_3(w.x/|w|), pi the logistic function, and the loss is 1/2 E(f - f*)^2. Routers and experts are
-# given in coordinates of their own, 0 in the others' and orthogonal there, and so they stay: E[unit1 unit2] is then
-# 6 s^3 G(r) with the cosines r of routers and s of experts and `G(r) = E[pi(z1) pi(z2)]`, and what would turn a router
-# to an expert has a factor 0. Norms do not change. So the cosines of two students with each other (r, s) and with the
-# teacher (r_i, s_i) are all there is, and obey six equations (`cosines`).
+# Units are pi(v.x/|v|) He_3(w.x/|w|), pi the logistic function, and the loss is 1/2 E(f - f*)^2. Routers and experts
+# are given in coordinates of their own, and so they stay: E[unit1 unit2] is then 6 s^3 G(r) with the cosines r of
+# routers and s of experts and `G(r) = E[pi(z1) pi(z2)]`, and what would turn a router to an expert has a factor 0.
+# Norms do not change. So the cosines of two students with each other (r, s) and with the teacher (r_i, s_i) are all
+# there is, and obey six equations (`cosines`).
 #
 # `G(r) = 1/4 + sum c_k^2 r^k/k!` over odd k, with `c_k = E[pi^(k)]`, up to sign
-# `1/pi int_0^inf w^(k-1) (pi w/sinh pi w) exp(-w^2/2) dw`. The equations are solved with a polynomial in the place of G;
-# what it leaves of G and of G' is largest at r = 1, where the whole is E[pi^2] and E[pi'^2] (Parseval).
+# `1/pi int_0^inf w^(k-1) (pi w/sinh pi w) exp(-w^2/2) dw`. The equations are solved with a polynomial in the place of
+# G; what it leaves of G and of G' is largest at r = 1, where the whole is E[pi^2] and E[pi'^2] (Parseval).
 
 
 def annihilation_says(data: Data) -> str:
     return (
-        "Eq. (6) names student 0 for the only teacher, since its expert has the largest inner product with that of the "
-        f"teacher. But under gradient flow from the start given the two students annihilate: at time {data['until']} the "
-        f"cosine of their experts is below -1 + {data['experts']}, that of their routers above 1 - {data['routers']}, and "
-        f"what both together add to the output has a mean square below {data['together']}; the cosines of both experts "
-        f"with the teacher's are below {data['teacher']}, so that nobody has learned it, and the loss is within "
-        f"{data['gap']} of 3 E[pi^2], that of the teacher alone. Routers use three coordinates and experts three others, "
-        "the teacher's are the first of each."
+        "Eq. (6) names student 0 for the only teacher, since its expert has the largest inner product with that of "
+        "the teacher. But under gradient flow from the start given the two students annihilate: at time "
+        f"{data['until']} the cosine of their experts is below -1 + {data['experts']}, that of their routers above "
+        f"1 - {data['routers']}, and what both together add to the output has a mean square below "
+        f"{data['together']}; the cosines of both experts with the teacher's are below {data['teacher']}, so that "
+        f"nobody has learned it, and the loss is within {data['gap']} of 3 E[pi^2], that of the teacher alone. "
+        "Routers use three coordinates and experts three others, the teacher's are the first of each."
     )
 
 
@@ -572,7 +574,7 @@ def logistic(terms: int) -> Gate:
     known[0] = arb(1) / 2
     for k in range(1, terms + 1, 2):
         # Beyond w = 30 the integrand is below 7 w^k exp(-w^2/2 - pi w), and w^k exp(-w^2/4) falls.
-        beyond = 14 * arb(end) ** k * (-arb(end) ** 2 / 4 - arb.pi() * end).exp()
+        beyond = 14 * arb(end) ** k * (-(arb(end) ** 2) / 4 - arb.pi() * end).exp()
         inner = acb.integral(lambda w, _, k=k: w ** (k - 1) * (-w * w / 2).exp() / (w * 1j).sinc_pi(), 0, end)
         known[k] = (inner.real + arb(0, 1) * beyond) / arb.pi()
     parts = [known[k] * known[k] / math.factorial(k) for k in range(terms + 1)]
@@ -600,20 +602,20 @@ def cosines(now: list[Any], squares: Row, gate: Gate) -> list[Any]:
     found = []
     for (pair, zero, one), place in zip(turns, ((r, r_0, r_1, *squares[:2]), (s, s_0, s_1, *squares[2:])), strict=True):
         c, c_0, c_1, a, b = place
-        found.append(-(pair * (1 - c * c) - zero * (c_1 - c_0 * c)) / a - (pair * (1 - c * c) - one * (c_0 - c_1 * c)) / b)
+        found.append(
+            -(pair * (1 - c * c) - zero * (c_1 - c_0 * c)) / a - (pair * (1 - c * c) - one * (c_0 - c_1 * c)) / b
+        )
         found.append(-(pair * (c_1 - c * c_0) - zero * (1 - c_0 * c_0)) / a)
         found.append(-(pair * (c_0 - c * c_1) - one * (1 - c_1 * c_1)) / b)
     return found
 
 
-def flowed(
-    velocity: Callable[[list[Any]], list[Any]], point: Row, step: arb, count: int, order: int, off: arb
-) -> Row:
+def flowed(velocity: Callable[[list[Any]], list[Any]], point: Row, step: arb, count: int, order: int, off: arb) -> Row:
     """Where `x' = f(x)` is after so many steps, if f is within `off` of a velocity in length.
 
-    A box with `X + [0, h] f(box)` inside it contains the solution from X; the coefficient of h^order over the box gives the
-    remainder of Taylor's series; solutions in the box part by at most exp(m h), m above the eigenvalues of the symmetric part
-    of the derivative, and f's being off adds `h off exp(|m| h)`.
+    A box with `X + [0, h] f(box)` inside it contains the solution from X; the coefficient of h^order over the box gives
+    the remainder of Taylor's series; solutions in the box part by at most exp(m h), m above the eigenvalues of the
+    symmetric part of the derivative, and f's being off adds `h off max(1, exp(m h))`.
     """
     before, error = ctx.cap, arb(0)
     span, wide = step * arb(0.5, 0.5), arb(0, 1)
