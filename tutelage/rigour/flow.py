@@ -213,6 +213,7 @@ class _Path:
         column = self.moving.column(begin)
         self.centre, self.error = column.mid(), radii(column, self.roots)
         self.time, self.taken = Fraction(0), 0
+        self.share = Fraction(1)  # of a step by its coefficients, what boxes allowed of late
 
     @property
     def column(self) -> arb_mat:
@@ -225,19 +226,23 @@ class _Path:
         terms = self.terms(self.centre, order)
         size = max(abs(x).upper() for part in terms[:2] for x in part.entries())
         tolerance = arb(2) ** -self.digits * size.max(arb(2) ** -self.bits)
-        length = min(_reach(terms, tolerance), limit - self.time)
+        reach = _reach(terms, tolerance)
+        length = min(reach * self.share, limit - self.time)
         reason = "No step is short enough for the remainder to be small; try more precision."
         while length > self.shortest or length == limit - self.time:
             try:
                 after, error, carried = self._taken(terms, length, order)
             except CannotEnclose as cannot:
                 reason, length = str(cannot), length / 2
+                self.share = length / reach
                 continue
             if error < ROUGH * tolerance:
                 self.centre, self.error = after.mid(), (error + carried).upper()
                 self.time, self.taken = self.time + length, self.taken + 1
+                self.share = min(Fraction(1), _short(self.share * Fraction(17, 16)))
                 return
-            length = length * 3 / 4
+            length = _short(length * 3 / 4)
+            self.share = length / reach
         raise CannotEnclose(reason)
 
     def _taken(self, terms: Sequence[arb_mat], length: Fraction, order: int) -> tuple[arb_mat, arb, arb]:
@@ -273,7 +278,7 @@ class _Path:
         raise CannotEnclose("No box could be found that contains the flow; use a smaller step.")
 
 
-SPARE = 16
+SPARE = 26
 """Binary digits that a step is more accurate than what is asked of the end."""
 GUESSES = 6
 LONGEST = 10.0
@@ -289,4 +294,10 @@ def _reach(terms: Sequence[arb_mat], tolerance: arb) -> Fraction:
         size = max(abs(x).upper() for x in terms[n].entries())
         if size > 0:
             logarithms.append(float((tolerance / size).log() / n))
-    return Fraction(math.exp(max(min(logarithms), -300.0)))
+    return _short(math.exp(max(min(logarithms), -300.0)))
+
+
+def _short(value: Fraction | float) -> Fraction:
+    """Nearly the same, with few digits, so that times do not gather them."""
+    mantissa, power = math.frexp(float(value))
+    return Fraction(round(mantissa * 256)) / 256 * Fraction(2) ** power

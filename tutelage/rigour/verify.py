@@ -27,6 +27,7 @@ NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?(e-?\d{1,4})?(/\d{1,4000})?")
 Data = dict[str, Any]
 Row = list[arb]
 Exact = list[list[Fraction]]
+Integrand = Callable[[acb, bool], acb]
 
 
 class Refused(ValueError):
@@ -575,7 +576,7 @@ def logistic(terms: int) -> Gate:
     for k in range(1, terms + 1, 2):
         # Beyond w = 30 the integrand is below 7 w^k exp(-w^2/2 - pi w), and w^k exp(-w^2/4) falls.
         beyond = 14 * arb(end) ** k * (-(arb(end) ** 2) / 4 - arb.pi() * end).exp()
-        inner = acb.integral(lambda w, _, k=k: w ** (k - 1) * (-w * w / 2).exp() / (w * 1j).sinc_pi(), 0, end)
+        inner = acb.integral(_transformed(k - 1), 0, end)
         known[k] = (inner.real + arb(0, 1) * beyond) / arb.pi()
     parts = [known[k] * known[k] / math.factorial(k) for k in range(terms + 1)]
     derivatives = [arb_poly(parts)]
@@ -583,15 +584,24 @@ def logistic(terms: int) -> Gate:
         derivatives.append(derivatives[-1].derivative())
     left = arb(0)
     for order in (0, 1):  # E[pi^2] and E[pi'^2]: beyond 20 the weight is below exp(-200)
-        whole = acb.integral(lambda x, _, order=order: _squared(x, order), -20, 20) / (2 * arb.pi()).sqrt()
+        whole = acb.integral(_squared(order), -20, 20) / (2 * arb.pi()).sqrt()
         left = left.max(abs(whole.real + arb(0, 1) * (-arb(200)).exp() - derivatives[order](arb(1))).upper())
     return Gate(derivatives, left)
 
 
-def _squared(x: acb, order: int) -> acb:
+def _transformed(power: int) -> Integrand:
+    """`w^power (pi w/sinh pi w) exp(-w^2/2)`."""
+    return lambda w, _: w**power * (-w * w / 2).exp() / (w * 1j).sinc_pi()
+
+
+def _squared(order: int) -> Integrand:
     """The square of the logistic function or of its slope, with the weight of a normal number."""
-    value = 1 / (1 + (-x).exp())
-    return (value if order == 0 else value * (1 - value)) ** 2 * (-x * x / 2).exp()
+
+    def integrand(x: acb, _: bool) -> acb:
+        value = 1 / (1 + (-x).exp())
+        return (value if order == 0 else value * (1 - value)) ** 2 * (-x * x / 2).exp()
+
+    return integrand
 
 
 def cosines(now: list[Any], squares: Row, gate: Gate) -> list[Any]:
@@ -648,7 +658,8 @@ def flowed(velocity: Callable[[list[Any]], list[Any]], point: Row, step: arb, co
 
 
 def length(values: Row) -> arb:
-    return dot(values, values).sqrt()
+    square: arb = dot(values, values)
+    return square.sqrt()
 
 
 def coefficients(velocity: Callable[[list[Any]], list[Any]], point: Row, order: int) -> list[Row]:
