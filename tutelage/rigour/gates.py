@@ -170,29 +170,20 @@ class Overlap:
 
     def _rest(self, last: int, n: int, m: int, order: int) -> arb:
         """How much the terms after the last of a parity are together, beside it."""
-        ratios = []
+        leans, ratio = [], arb(1)
         for gate, known, place in ((self.gates[0], self.left, n), (self.gates[1], self.right, m)):
-            base = place - 4 - place % 2 + 1  # odd, and below the place
             if gate.kind == "sigmoid":
-                lean = arb.pi() / ball(gate.slope) * (abs(known[base + 2]) / abs(known[base])).sqrt() - order
-                ratios.append((1 - lean / (last + 2), lean))
-            else:
-                ratios.append((2 * ball(gate.slope / (1 + 2 * gate.slope)) * (last + max(order, 1)) / (last + 1), None))
-        if all(lean is not None for _, lean in ratios):
-            lean = ratios[0][1].min(ratios[1][1])
-            if not lean > 1:
-                raise CannotEnclose("The tail of a gate's series cannot be bounded; use less precision.")
+                base = place - 4  # odd, as the place is, and below it
+                rise = (abs(known[base + 2]) / abs(known[base])).sqrt()
+                leans.append(arb.pi() / ball(gate.slope) * rise - order)
+            else:  # beside (k+1) or (k+2) it falls to 2B, or rises to it
+                ratio *= 2 * ball(gate.slope / (1 + 2 * gate.slope)) * (last + max(order, 1)) / (last + 1)
+        lean = min(leans, default=arb(2))
+        if len(leans) == 2 and lean > 1:
             return (last + 2) / (2 * (lean - 1))
-        # A factor of a sigmoid gate is below 1 beside sqrt((k+1)(k+2)), and one of erf falls to 2B from above.
-        ratio = arb(1)
-        for bound, lean in ratios:
-            if lean is None:
-                ratio *= bound
-            elif not lean > 0:
-                raise CannotEnclose("The tail of a gate's series cannot be bounded; use less precision.")
-        if not ratio < 1:
-            raise CannotEnclose("The tail of a gate's series cannot be bounded; use less precision.")
-        return ratio / (1 - ratio)
+        if len(leans) < 2 and lean > 0 and ratio < 1:  # a sigmoid's factor is then below 1 beside (k+1) or (k+2)
+            return ratio / (1 - ratio)
+        raise CannotEnclose("The tail of a gate's series cannot be bounded; use less precision.")
 
 
 def within(rho: arb) -> arb:

@@ -54,7 +54,8 @@ def _terms(
     orders: tuple[int, int], degrees: tuple[int, int], some: tuple[bool, ...]
 ) -> list[tuple[int, tuple[int, int], tuple[int, ...]]]:
     """The terms of `K_ab^PQ` without those of a factor that is 0: how often, of which G, with which powers."""
-    (a, b), (left, right), found = orders, degrees, []
+    (a, b), (left, right) = orders, degrees
+    found: list[tuple[int, tuple[int, int], tuple[int, ...]]] = []
     for k in range(min(left, right) + 1):
         for i in range(left - k + 1):
             for j in range(right - k + 1):

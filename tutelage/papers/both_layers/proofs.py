@@ -1,6 +1,7 @@
 """What is proved of this paper, not measured: by ball arithmetic from exact rational data."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -85,7 +86,7 @@ def forever() -> Proof:
     """On the line of a, whatever the number of updates: by hand, the hypotheses in exact arithmetic."""
     alpha, second = [Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 4), -Fraction(1, 4)]
     first = [[x] for x in alpha]
-    start = {"first": first, "second": second}
+    start: dict[str, Any] = {"first": first, "second": second}
     seen = prove.descend(_problem(first, ("first", "second")), STEP, 1, start=start, at=[0], radius=1e-20)
     data = {"alpha": texts([alpha])[0], "second": texts([second])[0], "eta": "2/5"}
     enclosed = enclosing({"loss at the start": seen["loss"][0]})
