@@ -75,7 +75,7 @@ def test_what_can_be_proved_is_listed():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("prove", "soft_moe"), "no statement with a proof"),
+        (("prove", "cluster_moe"), "no statement with a proof"),
         (("prove", "relu_teachers", "--only", "MINIMUM"), "did you mean 'MINIMA"),
         (("prove", "no_such_study"), "Unknown study"),
         (("verify", "no_such_file.json"), "cannot be read"),
