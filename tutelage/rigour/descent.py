@@ -268,6 +268,7 @@ class _Centred:
         column = self.moving.column(begin)
         self.centre, self.error = column.mid(), radii(column, self.roots)
         self.tube, self.factor = self.centre, arb(1)
+        self.curved = loss_of(replace(loss.networks, trains=tuple(self.moving.moves)), moving=True)
 
     @property
     def column(self) -> arb_mat:
@@ -291,13 +292,12 @@ class _Centred:
 
     def _surround(self, after: arb_mat) -> None:
         """A box for this and the next updates, as many as can be, and how much errors grow in it."""
-        kept = replace(self.loss.networks, trains=tuple(self.moving.moves))
         steps = [x / root for x, root in zip((after - self.centre).entries(), self.roots, strict=True)]
         length = dot(steps, steps).sqrt().upper()
         for ahead in AHEAD:
             self.tube = around(self.centre, (ahead * length + 2 * self.error).upper(), self.roots)
             try:
-                self.factor = stretch(loss_of(kept, moving=True).hessian(self.moving.state(self.tube)), self.roots)
+                self.factor = stretch(self.curved.hessian(self.moving.state(self.tube)), self.roots)
             except CannotEnclose:
                 if ahead == AHEAD[-1]:
                     raise

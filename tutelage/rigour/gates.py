@@ -119,7 +119,18 @@ _KINDS = {"sigmoid": _sigmoid, "erf": _erf, "none": _none}
 
 
 class Overlap:
-    """`G_ab` of two gates, at the precision at which it was made."""
+    """`G_ab` of two gates, at the precision at which it was made.
+
+    ```python
+    >>> from flint import arb
+    >>> from tutelage.problem.activations import activation
+    >>> from tutelage.rigour import Overlap, gate_of
+    >>> sigmoid = gate_of(activation("sigmoid"))
+    >>> abs(Overlap(sigmoid, sigmoid).at(0, 0, arb(1)) - 0.293379035858) < 1e-12  # E[sigmoid(z)^2]
+    True
+
+    ```
+    """
 
     def __init__(self, left: Gate, right: Gate):
         self.gates, self.bits = (left, right), ctx.prec
