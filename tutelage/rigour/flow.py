@@ -278,7 +278,7 @@ class _Path:
         raise CannotEnclose("No box could be found that contains the flow; use a smaller step.")
 
 
-SPARE = 26
+SPARE = 34
 """Binary digits that a step is more accurate than what is asked of the end."""
 GUESSES = 6
 LONGEST = 10.0
