@@ -140,7 +140,7 @@ def test_the_largest_eigenvalue_is_bounded():
 def test_progress_is_told_and_the_result_says_what_was_seen():
     told = []
     found = tt.prove.flow(line(), 1, progress=lambda *given: told.append(given))
-    assert told[0][:2] == ("proved flow, 128 bits", 0) and told[-1][1:] == (1000, 1000)
+    assert told[0][0].startswith("proved flow") and told[0][1] == 0 and told[-1][1:] == (1000, 1000)
     assert "loss at 1: [0.0676" in repr(found) and found.taken > 0 and found["loss"][1] < 0.07
 
 
