@@ -11,13 +11,15 @@ there is, and obey six equations (`cosines`).
 G; what it leaves of G and of G' is largest at r = 1, where the whole is E[pi^2] and E[pi'^2] (Parseval).
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from flint import acb, arb, arb_poly, ctx
+from flint import acb, arb, arb_poly, arb_series, ctx
 
-from tutelage.rigour.verify.parts import Data, Row, ball, dot, exact, need, table
+from tutelage.rigour.verify.minimum import definite
+from tutelage.rigour.verify.parts import Data, Refused, Row, ball, dot, exact, need, table
 
 Integrand = Callable[[acb, bool], acb]
 
@@ -206,6 +208,6 @@ def apart(velocity: Callable[[list[Any]], list[Any]], box: Row) -> arb:
     even = [[(columns[i][j] + columns[j][i]) / 2 for j in range(size)] for i in range(size)]
     for quarter in range(-8, 200):
         most = arb(quarter) / 4
-        if positive([[most * int(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(even)]):
+        if definite([[most * int(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(even)]):
             return most
     raise Refused("the derivative is too large")

@@ -5,6 +5,8 @@ two points apart by at most 1 + eta |H|, and |H| is at most the Frobenius norm o
 the kernel: |d2g/dw_i dw_j| <= 1/2, |d2g/dw_i dw_i| <= |w_j|/(pi |w_i|), |dg/dw_j| <= |w_i|/2, g <= |w_i||w_j|/2.
 """
 
+from fractions import Fraction
+
 from flint import arb
 
 from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, table
