@@ -134,6 +134,72 @@ def test_it_can_be_stopped():
         tt.prove.descend(lines(), STEP, 3, progress=stop)
 
 
+def test_about_a_centre_enclosures_contain_the_exact_iterates(monkeypatch):
+    more = {"watch": WATCH, "at": [0, 40], "radius": 1e-12, "bits": 64, "most_bits": 64, "centred": True}
+    first, second = rational(40)
+
+    def holds_all() -> bool:
+        found = tt.prove.descend(lines(), STEP, 40, **more)
+        pairs = [(found[f"first {i} {n}"][40], first[i][n]) for i in range(2) for n in range(2)]
+        return all(holds(*pair) for pair in [*pairs, *((found[f"second {i}"][40], second[i]) for i in range(2))])
+
+    assert holds_all()
+    monkeypatch.setattr(descent, "radii", lambda *given: arb(0))
+    assert not holds_all()
+
+
+def test_errors_about_a_centre_grow_as_the_hessian_says(monkeypatch):
+    """Descent from a hill, where an error grows: without its growth the exact number is not in the ball."""
+    problem = tt.Problem(
+        tt.Gaussian(1), tt.TwoLayer("linear", first=[[1.0]]),
+        tt.TwoLayer("linear", first=[[0.01]], second=[0.01]),
+    )  # fmt: skip
+    start = {"first": [["1/100"]], "second": ["1/100"]}
+    w = Fraction(1, 100)
+    for _ in range(12):
+        w += Fraction(1, 4) * w * (1 - w * w)
+
+    def holds_it() -> bool:
+        found = tt.prove.descend(
+            problem, "1/4", 12, start=start, watch={"w": entry("first", 0, 0)}, radius=1e-3, bits=32, most_bits=32,
+            centred=True,
+        )  # fmt: skip
+        return holds(found["w"][12], w)
+
+    assert holds_it()
+    monkeypatch.setattr(descent, "stretch", lambda *given: arb("0.1"))
+    monkeypatch.setattr(descent, "radii", lambda *given: arb(2) ** -60)
+    assert not holds_it()
+
+
+def test_thousands_of_long_updates_keep_their_digits_about_a_centre():
+    problem = tt.Problem(
+        tt.Gaussian(3), tt.TwoLayer("linear", first=[[1.0, 0, 0]]),
+        tt.TwoLayer("relu", first=np.ones((2, 3)), second=[1.0, -1.0], trains=("first",)),
+    )  # fmt: skip
+    start = [["3/2", "1/10", 0], ["3/2", 0, "1/10"]]
+    found = tt.prove.descend(problem, "1/10", 300, start=start, centred=True, most_bits=128)
+    assert found.bits == 128 and found["loss"][300].rad() < 1e-20
+    with pytest.raises(tt.prove.CannotEnclose):
+        tt.prove.descend(problem, "1/10", 300, start=start, most_bits=128)
+    balls = tt.prove.descend(problem, "1/10", 60, start=start, radius=1e-20)["loss"][60]
+    assert balls.overlaps(tt.prove.descend(problem, "1/10", 60, start=start, centred=True)["loss"][60])
+
+
+def test_units_above_their_cap_stand_still():
+    watch = {"still": entry("first", 0, 1), "moves": entry("first", 1, 0)}
+    cap = tt.Truncation(caps=(1.0, float("inf")), ends=(2,))  # the first student's square is 1.06, the second's 0.81
+    found = tt.prove.descend(lines(), STEP, 3, watch=watch, at=[0, 1, 2, 3], truncation=cap)
+    assert found["still"][2] == -1 and not found["still"][3].contains(-1)
+    assert not found["moves"][1].contains(0.5)
+    plain = tt.prove.descend(lines(), STEP, 1, watch=watch)
+    assert found["moves"][1].overlaps(plain["moves"][1])
+    edge = tt.Truncation(caps=(1.0625,))  # the first student is on it
+    assert not tt.prove.descend(lines(), STEP, 1, watch=watch, truncation=edge)["still"][1].contains(-1)
+    with pytest.raises(tt.BadInput, match="leave out centred"):
+        tt.prove.descend(lines(), STEP, 1, truncation=cap, centred=True)
+
+
 def test_a_moment_knows_norms_and_angles():
     watch = {
         "cosine": lambda moment: moment.cosine(0, 0),

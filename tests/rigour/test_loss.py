@@ -130,9 +130,11 @@ def test_weights_that_do_not_fit_are_refused(start, words):
         networks_of(problem(), "test", start)
 
 
-def test_problems_that_are_not_plain_are_refused():
-    tied = tt.TwoLayer("relu", first=[[1.0]], tied=True)
-    with pytest.raises(tt.BadInput, match="tied"):
-        networks_of(tt.Problem(tt.Gaussian(2), tied, tied), "test")
+def test_problems_that_have_no_enclosed_loss_are_refused():
+    several, plain = tt.TwoLayer(["relu", "erf"], first=np.eye(2)), tt.TwoLayer("relu", first=np.eye(2))
+    with pytest.raises(tt.BadInput, match="several activations"):
+        networks_of(tt.Problem(tt.Gaussian(2), plain, several), "test")
+    with pytest.raises(tt.BadInput, match="penalty"):
+        networks_of(tt.Problem(tt.Gaussian(2), plain, plain, penalty=tt.Penalty(second=0.1)), "test")
     with pytest.raises(tt.BadInput, match=r"tt\.Problem"):
         networks_of("relu", "test")

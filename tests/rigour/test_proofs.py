@@ -40,7 +40,7 @@ def sealed(proof: dict) -> dict:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_proofs_are_checked(path):
-    """That of `P1-ANGLE` takes twenty seconds of CPU, all others one."""
+    """Those of `P1-ANGLE` and of the annihilation take twenty seconds of CPU, all others one."""
     assert tt.prove.check(path).says == json.loads(path.read_text(encoding="utf-8"))["says"]
 
 
@@ -445,3 +445,169 @@ def test_bounds_contain_what_they_bound(value):
 def test_bounds_of_nothing_are_refused():
     with pytest.raises(tt.prove.CannotEnclose):
         bounds(arb.nan())
+
+
+# Relu students of a line, and experts that annihilate.
+
+
+def quickly(name: str, **data) -> dict:
+    """A proof with other data."""
+    proof = content(name)
+    proof["data"] |= data
+    return sealed(proof)
+
+
+def refuse(proof: dict, words: str) -> None:
+    with pytest.raises(verify.Refused, match=words):
+        verify.verify(proof)
+
+
+def test_a_proof_about_a_line_is_made_as_it_is_shipped():
+    for made in tt.Study.named("both_layers").provable(["BL46"]):
+        proof, shipped = made.make(), content(made.id.replace(":", "-"))
+        assert proof.says == shipped["says"] and {n: list(e) for n, e in proof.enclosed.items()} == shipped["enclosed"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"stalled": 20, "updates": 21}, "not so small"),
+        ({"stalled": 380, "updates": 381}, "loss is not so small"),
+        ({"near": "1/100"}, "not so near"),
+        ({"small": "1/10000"}, "not so small"),
+        ({"gap": "1/1000000"}, "not so near to 1/4"),
+        ({"left": "1/4"}, "prove nothing"),
+        ({"around": "1/100"}, "around 3/2 a"),
+        ({"start": [["3/2", "1/10"]]}, "does not fit"),
+    ],
+)
+def test_a_false_escape_is_refused(data, words):
+    refuse(quickly("BL44-escape", **({"updates": 401} | data)), words)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"second": ["1/100000000", "1/1000000000"]}, "signs do not differ"),
+        ({"start": [["1/10", "0"], ["1/10", "1/10"]]}, "on the line"),
+        ({"least": "9/10"}, "not so large"),
+        ({"updates": 300}, "not so large|not so small"),
+        ({"gap": "1e-60"}, "not so near"),
+        ({"second": ["1/10000000", "-1/10000000"], "updates": 600}, "not so large|not so small"),
+    ],
+)
+def test_a_start_that_is_not_stuck_is_refused(data, words):
+    refuse(quickly("BL46-stuck", **data), words)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"second": ["1/4", "1/4"]}, "signs do not differ"),
+        ({"eta": "1/2"}, "step is too large"),
+        ({"second": ["1/4", "-1/2"]}, "turn round"),
+        ({"alpha": ["3", "3"]}, "too large"),
+    ],
+)
+def test_a_start_that_may_turn_round_is_refused(data, words):
+    refuse(quickly("BL46-forever", **data), words)
+
+
+def test_what_is_stuck_for_ever_is_so_in_exact_arithmetic():
+    """The products of the argument, update by update, at the largest step and near the largest starts."""
+    draw, eta = np.random.default_rng(0), Fraction(2, 5)
+    for _ in range(20):
+        alpha = [Fraction(int(x), 64) for x in draw.integers(1, 60, 2)]
+        second = [a * Fraction(int(x), 64) for a, x in zip(alpha, draw.integers(-63, 64, 2), strict=True)]
+        for _ in range(4):
+            rest = 1 - sum(v * a for v, a in zip(second, alpha, strict=True))
+            alpha, second = ([a + eta * v * rest / 2 for a, v in zip(alpha, second, strict=True)],
+                             [v + eta * a * rest / 2 for a, v in zip(alpha, second, strict=True)])  # fmt: skip
+            assert all(a > abs(v) for a, v in zip(alpha, second, strict=True))
+
+
+def test_the_slope_of_the_line_is_that_of_the_package(monkeypatch):
+    """Another implementation, and a wrong one is seen by the bounds of what is enclosed."""
+    from tutelage.rigour.loss import Loss
+    from tutelage.rigour.networks import networks_of
+
+    first, second = [[0.5, 0.25], [1.0, -0.75]], [0.75, -0.5]
+    student = tt.TwoLayer("relu", first=first, second=second)
+    loss = Loss(networks_of(tt.Problem(tt.Gaussian(2), tt.TwoLayer("linear", first=[[1.0, 0.0]]), student), "test"))
+    state = loss.start()
+    rows, outer = state.first.tolist(), state.second.entries()
+    slope, other = verify.lines_slope(rows, outer)
+    gradient = loss.gradient(state)
+    pairs = zip(sum(slope, other), [*gradient.second.entries(), *gradient.first.entries()], strict=True)
+    assert all(abs(one - two) < 1e-12 for one, two in pairs)
+    assert abs(verify.lines_loss(rows, outer) - loss.value(state)) < 1e-12
+    right = verify.lines_slope
+    monkeypatch.setattr(verify, "lines_slope", lambda *given: (right(*given)[0], [-x for x in right(*given)[1]]))
+    refuse(content("BL46-stuck"), "not so large|not so small|not so near")
+
+
+def annihilating(**data) -> dict:
+    """The proof for a sixteenth of a unit of time."""
+    loose = {"until": "1/16", "experts": "2", "routers": "2", "together": "99", "teacher": "1", "gap": "9"}
+    return quickly("SM-T1a-annihilation", **(loose | data))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({}, "not within the bounds"),
+        ({"experts": "1/2"}, "annihilation"),
+        ({"routers": "1/2"}, "annihilation"),
+        ({"together": "1"}, "both add"),
+        ({"teacher": "1/100"}, "nearer to the teacher"),
+        ({"gap": "1"}, "the loss"),
+        ({"step": "1/15"}, "do not fit"),
+        ({"step": "1/1", "until": "1"}, "no box"),
+        ({"experts_start": [["1/20", "1"], ["1/10", "1"]]}, "does not name"),
+        ({"routers_start": [["0", "0", "0"], ["0", "1", "0"]]}, "zero"),
+    ],
+)
+def test_a_false_annihilation_is_refused(data, words):
+    refuse(annihilating(**data), words)
+
+
+def test_the_checkers_integrator_is_right_and_its_errors_are_seen(monkeypatch):
+    """`x' = x (1 - x)` beside its closed form; a remainder that is dropped, and an error that does not grow."""
+    before, verify.ctx.prec = verify.ctx.prec, 128
+
+    def logistic(now):
+        return [now[0] - now[0] * now[0]]
+
+    def holds(**more) -> bool:
+        (found,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
+        return found.overlaps(1 / (1 + 9 * arb(-2).exp()))
+
+    try:
+        (found,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
+        assert holds() and found.rad() < 1e-9
+        (off,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb("1e-3"))
+        assert off.rad() > 1e-3
+        right = verify.coefficients
+
+        def without_remainder(velocity, point, order):
+            rows = right(velocity, point, order)
+            return [[*row[:-1], arb(0)] for row in rows] if point[0].rad() > 0 else rows
+
+        monkeypatch.setattr(verify, "coefficients", without_remainder)
+        assert not holds()
+    finally:
+        verify.ctx.prec = before
+
+
+def test_the_checkers_gate_is_that_of_the_package():
+    from tutelage.problem.activations import activation
+    from tutelage.rigour.balls import precision
+    from tutelage.rigour.gates import Overlap, gate_of
+
+    with precision(128):
+        gate, sigmoid = verify.logistic(61), gate_of(activation("sigmoid"))
+        overlap = Overlap(sigmoid, sigmoid)
+        for place in (arb(1), arb(-1) / 3):
+            for order in (0, 1):
+                assert abs(gate.at(place, order) - overlap.at(order, order, place)) <= gate.left + arb("1e-30")
+        assert 0 < gate.left < 1e-12

@@ -6,6 +6,9 @@ from .balls import ball as ball
 from .balls import precision as precision
 from .forms import Form as Form
 from .forms import form_of as form_of
+from .gates import Gate as Gate
+from .gates import Overlap as Overlap
+from .gates import gate_of as gate_of
 from .kernels import Kernel as Kernel
 from .kernels import meeting as meeting
 from .proofs import Proof as Proof

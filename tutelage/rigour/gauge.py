@@ -64,7 +64,13 @@ def gauge_of(networks: Networks) -> Gauge:
     """The directions of a problem in which the loss does not change."""
     degree, units = networks.student_form.degree, range(len(networks.student.first))
     both = set(networks.trains) == {"first", "second"}
-    scaling = tuple((unit, degree) for unit in units) if both and degree is not None else ()
+    if networks.gated is not None:  # a vector enters by its direction, and learns if its part does
+        kinds = [part in networks.parts for part in ("routers", "experts")]
+        count = len(networks.student.second)
+        scaling = tuple((row, 0) for row in range(2 * count) if kinds[row >= count])
+    else:  # a tied unit of degree n is of degree n + 1 in its row: r w and a / r^(n + 1)
+        more = int(networks.tied[0])
+        scaling = tuple((unit, degree + more) for unit in units) if both and degree is not None else ()
     free = null_space(networks.teacher.first) if "first" in networks.trains else ()
     return Gauge(scaling, free).settled(networks.student.first)
 

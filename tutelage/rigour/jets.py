@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from flint import arb
 
@@ -102,5 +103,69 @@ class Jet:
         return self.then(z.atan(), first, -2 * z * first * first)
 
 
+class Slant:
+    """A jet without second derivatives, whose entries may be power series: `None` is an entry that is exactly 0."""
+
+    __slots__ = ("slope", "value")
+
+    def __init__(self, value: Any, slope: tuple[Any, ...]):
+        self.value, self.slope = value, slope
+
+    @classmethod
+    def variables(cls, *values: Any) -> "tuple[Slant, ...]":
+        """The variables themselves."""
+        places = range(len(values))
+        return tuple(cls(x, tuple(arb(1) if i == n else None for i in places)) for n, x in enumerate(values))
+
+    @classmethod
+    def constant(cls, value: arb | int) -> "Slant":
+        return cls(arb(value), (None, None, None))
+
+    def __add__(self, other: "Slant") -> "Slant":
+        return Slant(self.value + other.value, tuple(map(_sum, self.slope, other.slope)))
+
+    def __sub__(self, other: "Slant") -> "Slant":
+        return self + other.times(arb(-1))
+
+    def __mul__(self, other: "Slant") -> "Slant":
+        u, v = self.value, other.value
+        pairs = zip(self.slope, other.slope, strict=True)
+        return Slant(u * v, tuple(_sum(_product(v, a), _product(u, b)) for a, b in pairs))
+
+    def __pow__(self, power: int) -> "Slant":
+        return math.prod([self] * power, start=Slant.constant(1)) if power != 1 else self
+
+    def times(self, factor: arb) -> "Slant":
+        return Slant(factor * self.value, tuple(_product(factor, a) for a in self.slope))
+
+    def then(self, value: Any, first: Any) -> "Slant":
+        """A function of this, by its own value and slope here."""
+        return Slant(value, tuple(_product(first, a) for a in self.slope))
+
+    def inverse(self) -> "Slant":
+        over = 1 / self.value
+        return self.then(over, -over * over)
+
+    def root(self) -> "Slant":
+        root = self.value.sqrt()
+        return self.then(root, 1 / (2 * root))
+
+    def arctangent(self) -> "Slant":
+        z = self.value
+        return self.then(z.atan(), 1 / (1 + z * z))
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
+def _product(one: Any, other: Any) -> Any:
+    return None if other is None else one * other
+
+
 def _slope(values: Sequence[arb]) -> Slope:
     return values[0], values[1], values[2]
+
+
+Expansion = TypeVar("Expansion", Jet, Slant)
+"""Either kind: kernels are formulas in three of one kind."""

@@ -27,7 +27,7 @@ from flint import arb, arb_mat
 
 from tutelage.rigour.balls import CannotEnclose, ball, dot, hull, known, known_all, root
 from tutelage.rigour.forms import Form
-from tutelage.rigour.jets import Jet
+from tutelage.rigour.jets import Expansion, Jet
 
 Row = Sequence[arb]
 
@@ -97,17 +97,17 @@ class Kernel:
         self.s, self.t = s, t
         self.bent = bool(s.kink and t.kink)
         self.plain = s.piecewise_linear and t.piecewise_linear  # nothing but c and the arc
-        self._linear = ball(s.slope * t.slope)
-        self._bend = 2 * ball(s.kink * t.kink) / arb.pi()
+        self.linear = ball(s.slope * t.slope)
+        self.bend = 2 * ball(s.kink * t.kink) / arb.pi()
 
     def value(self, met: Meeting) -> arb:
         """K(a, b)."""
         # A kink is |0| = 0 at a row that is zero, where its own formula divides by the row's length.
         s = self.s if not met.p.is_zero() else self.s._replace(kink=Fraction(0))
         t = self.t if not met.q.is_zero() else self.t._replace(kink=Fraction(0))
-        total = self._linear * met.c if self.plain else _smooth(s, t, *Jet.variables(met.p, met.q, met.c)).value
+        total = self.linear * met.c if self.plain else smooth(s, t, *Jet.variables(met.p, met.q, met.c)).value
         if s.kink and t.kink:
-            total += self._bend * (met.across + met.c * lean(met))
+            total += self.bend * (met.across + met.c * lean(met))
         return known(total, "The kernel")
 
     def slopes(self, met: Meeting) -> Slopes:
@@ -115,13 +115,13 @@ class Kernel:
         self._refuse_zero(self.s, met.p)
         t = self.t if not met.q.is_zero() else self.t._replace(kink=Fraction(0))
         if self.plain:
-            onto_a, onto_b = arb(0), self._linear
+            onto_a, onto_b = arb(0), self.linear
         else:
-            jet = _smooth(self.s, t, *Jet.variables(met.p, met.q, met.c))
+            jet = smooth(self.s, t, *Jet.variables(met.p, met.q, met.c))
             onto_a, onto_b = 2 * jet.slope[0], jet.slope[2]
         if self.bent:
-            onto_a += self._bend * met.across / met.p
-            onto_b += self._bend * lean(met)
+            onto_a += self.bend * met.across / met.p
+            onto_b += self.bend * lean(met)
         return Slopes(known(onto_a, "The gradient"), known(onto_b, "The gradient"))
 
     def both_slopes(self, met: Meeting) -> tuple[Slopes, Slopes]:
@@ -140,26 +140,30 @@ class Kernel:
         size, left, right = len(a), arb_mat([[x] for x in a]), arb_mat([[x] for x in b])
         aa, ab, ba, bb = (x * y.transpose() for x in (left, right) for y in (left, right))
         if self.plain:
-            same, mixed = arb_mat(size, size), _scaled(size, self._linear)
+            same, mixed = arb_mat(size, size), _scaled(size, self.linear)
         else:
-            jet = _smooth(self.s, self.t, *Jet.variables(met.p, met.q, met.c))
+            jet = smooth(self.s, self.t, *Jet.variables(met.p, met.q, met.c))
             same = _scaled(size, 2 * jet.slope[0])
             same += aa * (4 * jet.bend(0, 0)) + (ab + ba) * (2 * jet.bend(0, 2)) + bb * jet.bend(2, 2)
             mixed = _scaled(size, jet.slope[2]) + ab * (4 * jet.bend(0, 1))
             mixed += aa * (2 * jet.bend(0, 2)) + bb * (2 * jet.bend(1, 2)) + ba * jet.bend(2, 2)
         if self.bent:
-            same += _same_arc(met, aa, ab, ba, bb) * self._bend
-            mixed += _mixed_arc(met, aa, ab, ba, bb) * self._bend
+            same += _same_arc(met, aa, ab, ba, bb) * self.bend
+            mixed += _mixed_arc(met, aa, ab, ba, bb) * self.bend
         return known_all(same, "The Hessian"), known_all(mixed, "The Hessian")
 
     def alone(self, p: arb) -> Jet:
         """`E[s(a.x) t(a.x)]` as a function of p alone: the first of its derivatives is the one in p."""
-        square = Jet.variables(p, arb(0), arb(0))[0]
-        if self.plain:  # smooth, at a row that is zero too
+        if not self.plain:  # which is smooth, at a row that is zero too
+            self._refuse_zero(self.s, p)
+            self._refuse_zero(self.t, p)
+        return self.of_square(Jet.variables(p, arb(0), arb(0))[0])
+
+    def of_square(self, square: Expansion) -> Expansion:
+        """`E[s(a.x) t(a.x)]` as a function of `|a|^2`, which may be a power series, too."""
+        if self.plain:
             return square.times(ball(self.s.slope * self.t.slope + self.s.kink * self.t.kink))
-        self._refuse_zero(self.s, p)
-        self._refuse_zero(self.t, p)
-        return _smooth(self.s, self.t, square, square, square) + square.times(ball(self.s.kink * self.t.kink))
+        return smooth(self.s, self.t, square, square, square) + square.times(ball(self.s.kink * self.t.kink))
 
     def _refuse_zero(self, form: Form, square: arb) -> None:
         if form.kink and not square > 0:
@@ -199,7 +203,7 @@ def _mixed_arc(met: Meeting, aa: arb_mat, ab: arb_mat, ba: arb_mat, bb: arb_mat)
     return angle + arb_mat([[sine * hull(-1, 1)] * size] * size)
 
 
-def _smooth(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def smooth(s: Form, t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """All of F but the product of two kinks."""
     total = _moments(s, t, p, q, c)
     for form, other, here, there in ((s, t, p, q), (t, s, q, p)):
@@ -215,9 +219,9 @@ def _smooth(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _moments(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _moments(s: Form, t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """Two polynomials, by Isserlis: j of the m factors of the one are paired with factors of the other."""
-    total = Jet.constant(0)
+    total = type(p).constant(0)
     for m, left in enumerate(s.coefficients):
         for n, right in enumerate(t.coefficients):
             if left * right and (m + n) % 2 == 0:
@@ -228,7 +232,7 @@ def _moments(s: Form, t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _kink_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _kink_and_powers(t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[|u| t(v)]`, by `E[v f] = q E[df/dv] + c E[df/du]`: even moments of |u|, from odd ones of its sign."""
     width = p.times(arb.pi() / 2).root().inverse()  # E[2 delta(u)], the mean of the sign's slope
     rest = q - c * c * p.inverse()  # the variance of v where u = 0
@@ -241,21 +245,21 @@ def _kink_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
     return total
 
 
-def _erf_and_powers(t: Form, p: Jet, q: Jet, c: Jet) -> Jet:
+def _erf_and_powers(t: Form, p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[erf(u) t(v)]`, by the same rule: the slope of erf is a Gaussian, under which v has another variance."""
-    wide = p.times(arb(2)) + Jet.constant(1)
+    wide = p.times(arb(2)) + type(p).constant(1)
     slope = (c * wide.root().inverse()).times(2 / arb.pi().sqrt())
     rest = q - (c * c * wide.inverse()).times(arb(2))
-    moment, total = Jet.constant(0), Jet.constant(0)
+    moment, total = type(p).constant(0), type(p).constant(0)
     for n in range(1, len(t.coefficients), 2):
         moment = (q * moment).times(arb(n - 1)) + (slope * rest ** (n // 2)).times(arb(odds(n // 2)))
         total += moment.times(ball(t.coefficients[n]))
     return total
 
 
-def _two_erfs(p: Jet, q: Jet, c: Jet) -> Jet:
+def _two_erfs(p: Expansion, q: Expansion, c: Expansion) -> Expansion:
     """`E[erf(u) erf(v)] = 2/pi atan(2 c / sqrt((1 + 2p)(1 + 2q) - 4 c^2))`."""
-    one = Jet.constant(1)
+    one = type(p).constant(1)
     rest = (p.times(arb(2)) + one) * (q.times(arb(2)) + one) - (c * c).times(arb(4))
     return (c.times(arb(2)) * rest.root().inverse()).arctangent().times(2 / arb.pi())
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flint import arb, arb_mat
+from flint import arb, arb_mat, arb_series
 
+from tutelage.rigour import series
 from tutelage.rigour.balls import balls, dot, known
 from tutelage.rigour.kernels import Kernel, Meeting, Row, area, meeting
 from tutelage.rigour.networks import Layers, Networks
@@ -39,10 +40,14 @@ class Loss:
         self.networks = networks
         s, t = networks.student_form, networks.teacher_form
         self.within, self.across = Kernel(s, s), Kernel(s, t)
-        self.target = _state(networks.teacher)
-        self._rows = self.target.first.tolist()
+        self.teach(_state(networks.teacher))
+
+    def teach(self, target: State) -> None:
+        """Take another teacher, such as one whose weights are known as balls only."""
+        t = self.networks.teacher_form
+        self.target, self._rows = target, target.first.tolist()
         self._squares = [dot(row, row) for row in self._rows]
-        self._floor = _inner(self.target.second, _table(Kernel(t, t), self._rows) * self.target.second) / 2
+        self._floor = _inner(target.second, _table(Kernel(t, t), self._rows) * target.second) / 2
 
     def start(self) -> State:
         """The student's given weights."""
@@ -95,6 +100,25 @@ class Loss:
                 found[i][i] += weight * here.onto_a
                 found[i][students + j] = weight * here.onto_b
         return found
+
+    def along(self, first: list[list[arb_series]], second: list[list[arb_series]]) -> series.Slope:
+        """The gradient where weights are power series in time, whichever layers learn."""
+        within, across = self.within, self.across
+        targets = [[arb_series([x]) for x in row] for row in self._rows]
+        taught = [[arb_series([x]) for x in row] for row in self.target.second.tolist()]
+        slope, other = [], []
+        for i, (a, own) in enumerate(zip(first, second, strict=True)):
+            row, outer = [arb_series([0])] * len(a), [arb_series([0])] * len(own)
+            sides = [(within, b, out, 1, i == j) for j, (b, out) in enumerate(zip(first, second, strict=True))]
+            sides += [(across, b, out, -1, False) for b, out in zip(targets, taught, strict=True)]
+            for kernel, b, out, sign, same in sides:
+                weight = sign * series.inner(own, out)
+                value, change = series.alone(kernel, a) if same else series.both(kernel, a, b)
+                row = [x + weight * y for x, y in zip(row, change, strict=True)]
+                outer = [x + sign * value * y for x, y in zip(outer, out, strict=True)]
+            slope.append(row)
+            other.append(outer)
+        return series.Slope(slope, other)
 
     def _second(self, state: State) -> arb_mat:
         rows = state.first.tolist()

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from tutelage._checks import instance, whole
 from tutelage._errors import BadInput
-from tutelage.problem.assorted import LayerUnits
+from tutelage.problem.activations import Activation, hermite
 from tutelage.problem.initial import AbstractEntries, AbstractRows
-from tutelage.problem.networks import Weights
-from tutelage.problem.problem import Problem, one_kind, plain_networks
+from tutelage.problem.mixture import Mixture
+from tutelage.problem.networks import Network, TwoLayer, Weights
+from tutelage.problem.problem import Problem, one_kind, refuse_offsets
 from tutelage.rigour.balls import Number, Rows, exact_rows
 from tutelage.rigour.forms import Form, form_of
+from tutelage.rigour.gates import Gate, gate_of
 
 
 @runtime_checkable
@@ -41,9 +43,18 @@ class Layers(NamedTuple):
     second: Rows
 
 
+Gated = tuple[Gate, int]
+"""The gate of experts, and the degree of their polynomial."""
+
+
 @dataclass(frozen=True)
 class Networks:
-    """A student and a teacher in exact numbers; `dim` inputs, of which rows name the first."""
+    """A student and a teacher in exact numbers; `dim` inputs, of which rows name the first.
+
+    - `tied`: whether the outgoing weights of student and teacher are tied to the norms of their rows.
+    - `gated`: of a mixture, whose rows are all routers and then all experts; the forms are those of the experts.
+    - `parts`: what is trained, by the names that the student's network has for it.
+    """
 
     student: Layers
     teacher: Layers
@@ -51,6 +62,9 @@ class Networks:
     teacher_form: Form
     trains: tuple[str, ...]
     dim: int
+    tied: tuple[bool, bool] = (False, False)
+    gated: tuple[Gated, Gated] | None = None
+    parts: tuple[str, ...] = ()
 
     @property
     def columns(self) -> int:
@@ -82,7 +96,9 @@ def networks_of(
 
     ```
     """
-    student_net, teacher_net = plain_networks(instance(f"{whose}: problem", problem, Problem, "a tt.Problem"), whose)
+    problem = instance(f"{whose}: problem", problem, Problem, "a tt.Problem")
+    student_net, teacher_net = problem.student, problem.teacher
+    _refuse_others(problem, whose)
     seed, given = whole(f"{whose}: seed", seed), (student_net.first, student_net.second)
     if isinstance(start, Ended):  # a run, which has frame coordinates of its own
         teacher = _two(start.teacher) if teacher is None else teacher
@@ -93,21 +109,46 @@ def networks_of(
     target = _layers(f"{whose}: teacher", teacher, (teacher_net.first, teacher_net.second))
     own = _layers(f"{whose}: start", start, given)
     for name, layers, net in (("start", own, student_net), ("teacher", target, teacher_net)):
-        came, expected = (len(layers.first), len(layers.second), len(layers.second[0])), (net.width,) * 2
-        if came != (*expected, net.outputs):
+        came = len(layers.first), len(layers.second), len(layers.second[0])
+        if came != (net.rows, net.width, net.outputs):
             raise BadInput(f"{whose}: the {name} has {came[0]} rows and outgoing weights {came[1:]}, but the problem "
-                           f"has {net.width} units and {net.outputs} outputs.")  # fmt: skip
+                           f"has {net.width} units, {net.rows} rows and {net.outputs} outputs.")  # fmt: skip
     own, target = _padded(own, target)
     if len(own.first[0]) > problem.inputs.dim:
         raise BadInput(f"{whose}: rows have {len(own.first[0])} entries, but inputs have {problem.inputs.dim}.")
     return Networks(
-        own, target, _form(student_net.activation), _form(teacher_net.activation), student_net.trains,
-        problem.inputs.dim,
+        own, target, _form(student_net), _form(teacher_net), student_net.layers, problem.inputs.dim,
+        tied=(_tied(student_net), _tied(teacher_net)), gated=_gated(student_net, teacher_net), parts=student_net.trains,
     )  # fmt: skip
 
 
-def _form(units: LayerUnits) -> Form:
-    return form_of(one_kind(units))
+def _refuse_others(problem: Problem, whose: str) -> None:
+    """Refuse what has no enclosed loss."""
+    for net in (problem.student, problem.teacher):
+        if isinstance(net, TwoLayer) and not isinstance(net.activation, Activation):
+            raise BadInput(f"{whose}: the units of a network have several activations; one for all was expected.")
+    refuse_offsets(problem, whose)
+    if problem.penalty is not None:
+        raise BadInput(f"{whose}: the problem has a penalty on the weights; leave it out.")
+
+
+def _form(net: Network) -> Form:
+    """The activation's; of a mixture that of its experts."""
+    if isinstance(net, Mixture):
+        return form_of(hermite(net.hidden.degree))
+    assert isinstance(net, TwoLayer)
+    return form_of(one_kind(net.activation))
+
+
+def _tied(net: Network) -> bool:
+    return isinstance(net, TwoLayer) and net.tied
+
+
+def _gated(student: Network, teacher: Network) -> tuple[Gated, Gated] | None:
+    if not (isinstance(student, Mixture) and isinstance(teacher, Mixture)):
+        return None
+    one, two = ((gate_of(net.hidden.gate), net.hidden.degree) for net in (student, teacher))
+    return one, two
 
 
 def _two(weights: Weights) -> dict[str, Any]:
@@ -127,6 +168,7 @@ def _layers(name: str, given: Any, own: tuple[Any, Any]) -> Layers:
     if isinstance(given, Weights):
         first, second = given.first, given.second
     elif isinstance(given, Mapping):
+        given = _stacked(name, given)
         if wrong := set(given) - {"first", "second"}:
             raise BadInput(f"{name} has {sorted(map(str, wrong))}, but only first and second are weights.")
         first, second = given.get("first", first), given.get("second", second)
@@ -135,6 +177,16 @@ def _layers(name: str, given: Any, own: tuple[Any, Any]) -> Layers:
     if isinstance(first, AbstractRows) or isinstance(second, AbstractEntries):
         raise BadInput(f"{name}: weights of the problem are a law; give first and second, or neither and a seed.")
     return Layers(exact_rows(f"{name}: first", _listed(first)), exact_rows(f"{name}: second", _columns(second)))
+
+
+def _stacked(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Routers and experts as the incoming weights that they are."""
+    if not {"routers", "experts"} & set(given):
+        return given
+    if "first" in given or not {"routers", "experts"} <= set(given):
+        raise BadInput(f"{name}: routers and experts are given together, or first with the rows of both.")
+    rest = {key: value for key, value in given.items() if key not in ("routers", "experts")}
+    return rest | {"first": [*_listed(given["routers"]), *_listed(given["experts"])]}
 
 
 def _listed(value: Any) -> Any:

@@ -25,7 +25,8 @@ from tutelage._errors import BadInput
 from tutelage.problem.problem import Problem
 from tutelage.rigour.balls import MOST_BITS, CannotEnclose, Number, ball, box, dot, exact, inside, precision
 from tutelage.rigour.gauge import NEGLIGIBLE, gauge_of
-from tutelage.rigour.loss import Loss, State, identity
+from tutelage.rigour.loss import State, identity
+from tutelage.rigour.losses import loss_of
 from tutelage.rigour.networks import Ended, Given, Layers, Networks, networks_of
 from tutelage.rigour.spectra import doubles, inertia
 
@@ -159,7 +160,7 @@ class _Point:
 
     def __init__(self, networks: Networks, radius: arb):
         self.networks, self.radius = networks, radius
-        self.loss, self.gauge = Loss(networks), gauge_of(networks)
+        self.loss, self.gauge = loss_of(networks), gauge_of(networks)
         self.begin = self.loss.start()
         # All that moves: outgoing weights first, as in Hessians.
         self.moves = [layer for layer in ("second", "first") if layer in networks.trains]

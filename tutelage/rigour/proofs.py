@@ -151,14 +151,14 @@ def read(path: str | Path) -> Any:
         raise RefusedProof(f"The proof {str(path)!r} is refused: it is not JSON ({type(error).__name__}).") from None
 
 
-def bounds(value: arb) -> tuple[str, str]:
+def bounds(value: arb, places: int = PLACES) -> tuple[str, str]:
     """Decimal numbers that a ball lies between."""
     known(value, "What is to be written")
     with localcontext() as context:
-        context.prec = PLACES
-        middle = Decimal(value.mid().str(PLACES + 5, radius=False))
+        context.prec = places
+        middle = Decimal(value.mid().str(places + 5, radius=False))
         size = max(abs(middle), Decimal(value.rad().str(3, radius=False))) or Decimal(1)
-        step = size.scaleb(2 - PLACES)
+        step = size.scaleb(2 - places)
         ends = middle - step, middle + step
     if not arb(str(ends[0])) < value < arb(str(ends[1])):
         raise CannotEnclose("The ball is too wide to be written; use more precision.")
@@ -175,9 +175,9 @@ def texts(rows: Sequence[Sequence[Fraction | int]]) -> list[list[str]]:
     return [[text(x) for x in row] for row in rows]
 
 
-def enclosing(values: Mapping[str, arb]) -> dict[str, tuple[str, str]]:
-    """What a proof gives of what was enclosed."""
-    return {name: bounds(value) for name, value in values.items()}
+def enclosing(values: Mapping[str, arb], places: int = PLACES) -> dict[str, tuple[str, str]]:
+    """What a proof gives of what was enclosed, to so many digits."""
+    return {name: bounds(value, places) for name, value in values.items()}
 
 
 def minimum(
@@ -189,7 +189,12 @@ def minimum(
     of the rows. `weights` are as in `tt.prove.stationary`.
     """
     networks = networks_of(problem, "prove.minimum", weights)
-    relu = networks.student_form == networks.teacher_form and networks.student_form.kink == networks.student_form.slope
+    plain = networks.gated is None and not any(networks.tied)
+    relu = (
+        plain
+        and networks.student_form == networks.teacher_form
+        and networks.student_form.kink == networks.student_form.slope
+    )
     ones = all(x == 1 for side in (networks.student, networks.teacher) for row in side.second for x in row)
     if not (relu and networks.student_form.kink == Fraction(1, 2) and ones and networks.shape[2] == 1):
         raise BadInput(

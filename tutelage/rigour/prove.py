@@ -4,6 +4,9 @@ from tutelage.rigour.balls import CannotEnclose as CannotEnclose
 from tutelage.rigour.descent import Descended as Descended
 from tutelage.rigour.descent import Moment as Moment
 from tutelage.rigour.descent import descend as descend
+from tutelage.rigour.flow import Flowed as Flowed
+from tutelage.rigour.flow import Instant as Instant
+from tutelage.rigour.flow import flow as flow
 from tutelage.rigour.inequalities import Inequality as Inequality
 from tutelage.rigour.inequalities import inequalities as inequalities
 from tutelage.rigour.inequalities import inequality as inequality

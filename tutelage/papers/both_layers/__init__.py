@@ -11,7 +11,7 @@ PAPER = Study(
     recipe=RECIPE,
     **contents(__name__),
     telling="fig3",
-    proofs=Deferred(f"{__name__}.lemmas", "PROOFS"),
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
     shipped=Path(__file__).parent / "shipped",
     own="fig3",
     takes={"fig3": 2.0},

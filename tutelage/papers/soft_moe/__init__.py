@@ -11,7 +11,7 @@ PAPER = Study(
     recipe=RECIPE,
     **contents(__name__),
     telling="fig2",
-    proofs=Deferred(f"{__name__}.lemmas", "PROOFS"),
+    proofs=Deferred(f"{__name__}.proofs", "PROOFS"),
     shipped=Path(__file__).parent / "shipped",
     aliases={"experts": "students", "teacher_experts": "teachers"},
     own="fig1",

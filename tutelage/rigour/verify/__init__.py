@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from flint import arb, arb_series, ctx
 
-from tutelage.rigour.verify import aligned, hermite, inequality, masses, minimum, saddle
+from tutelage.rigour.verify import aligned, annihilation, hermite, inequality, linear, masses, minimum, saddle
 from tutelage.rigour.verify.parts import Data, Row, ball, balls, dot, exact, need, readable, table
 from tutelage.rigour.verify.parts import Refused as Refused
 
@@ -232,6 +232,10 @@ KINDS = {
     "a mean of Hermite polynomials that is another": Kind(hermite.says, hermite.check),
     "a potential that does not fall": Kind(masses.says, masses.check),
     "an inequality that is false": Kind(inequality.false_says, inequality.false_check),
+    "descent that leaves a saddle": Kind(linear.leaving_says, linear.leaving_check),
+    "descent that is stuck": Kind(linear.stuck_says, linear.stuck_check),
+    "descent that is stuck for ever": Kind(linear.forever_says, linear.forever_check),
+    "students that annihilate": Kind(annihilation.says, annihilation.check),
 }
 
 

@@ -48,15 +48,22 @@ def unique(middle: Exact, radius: Fraction, targets: list[Row]) -> tuple[list[Ro
     return bend, value
 
 
-def positive(matrix: list[Row], least: arb, otherwise: str) -> None:
-    """Whether all eigenvalues of a symmetric matrix are above a number, by `L D L'`."""
-    lifted = [[x - least * int(i == j) for j, x in enumerate(row)] for i, row in enumerate(matrix)]
-    for p, row in enumerate(lifted):
-        need(row[p] > 0, otherwise)
-        for i in range(p + 1, len(lifted)):
+def definite(matrix: list[Row]) -> bool:
+    """Whether a symmetric matrix is positive definite for sure, by `L D L'`."""
+    rows = [list(row) for row in matrix]
+    for p, row in enumerate(rows):
+        if not row[p] > 0:
+            return False
+        for i in range(p + 1, len(rows)):
             factor = row[i] / row[p]
-            for j in range(i, len(lifted)):
-                lifted[i][j] -= factor * row[j]
+            for j in range(i, len(rows)):
+                rows[i][j] -= factor * row[j]
+    return True
+
+
+def positive(matrix: list[Row], least: arb, otherwise: str) -> None:
+    """Whether all eigenvalues of a symmetric matrix are above a number."""
+    need(definite([[x - least * int(i == j) for j, x in enumerate(row)] for i, row in enumerate(matrix)]), otherwise)
 
 
 def derivatives(point: Row, targets: list[Row], columns: int) -> tuple[Row, list[Row], arb]:
