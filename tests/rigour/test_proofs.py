@@ -536,13 +536,13 @@ def test_the_slope_of_the_line_is_that_of_the_package(monkeypatch):
     loss = Loss(networks_of(tt.Problem(tt.Gaussian(2), tt.TwoLayer("linear", first=[[1.0, 0.0]]), student), "test"))
     state = loss.start()
     rows, outer = state.first.tolist(), state.second.entries()
-    slope, other = verify.lines_slope(rows, outer)
+    slope, other = verify.linear.lines_slope(rows, outer)
     gradient = loss.gradient(state)
     pairs = zip(sum(slope, other), [*gradient.second.entries(), *gradient.first.entries()], strict=True)
     assert all(abs(one - two) < 1e-12 for one, two in pairs)
-    assert abs(verify.lines_loss(rows, outer) - loss.value(state)) < 1e-12
-    right = verify.lines_slope
-    monkeypatch.setattr(verify, "lines_slope", lambda *given: (right(*given)[0], [-x for x in right(*given)[1]]))
+    assert abs(verify.linear.lines_loss(rows, outer) - loss.value(state)) < 1e-12
+    right = verify.linear.lines_slope
+    monkeypatch.setattr(verify.linear, "lines_slope", lambda *given: (right(*given)[0], [-x for x in right(*given)[1]]))
     refuse(content("BL46-stuck"), "not so large|not so small|not so near")
 
 
@@ -579,21 +579,21 @@ def test_the_checkers_integrator_is_right_and_its_errors_are_seen(monkeypatch):
         return [now[0] - now[0] * now[0]]
 
     def holds(**more) -> bool:
-        (found,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
+        (found,) = verify.annihilation.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
         return found.overlaps(1 / (1 + 9 * arb(-2).exp()))
 
     try:
-        (found,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
+        (found,) = verify.annihilation.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb(0))
         assert holds() and found.rad() < 1e-9
-        (off,) = verify.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb("1e-3"))
+        (off,) = verify.annihilation.flowed(logistic, [arb("0.1")], arb(1) / 16, 32, 8, arb("1e-3"))
         assert off.rad() > 1e-3
-        right = verify.coefficients
+        right = verify.annihilation.coefficients
 
         def without_remainder(velocity, point, order):
             rows = right(velocity, point, order)
             return [[*row[:-1], arb(0)] for row in rows] if point[0].rad() > 0 else rows
 
-        monkeypatch.setattr(verify, "coefficients", without_remainder)
+        monkeypatch.setattr(verify.annihilation, "coefficients", without_remainder)
         assert not holds()
     finally:
         verify.ctx.prec = before
@@ -605,7 +605,7 @@ def test_the_checkers_gate_is_that_of_the_package():
     from tutelage.rigour.gates import Overlap, gate_of
 
     with precision(128):
-        gate, sigmoid = verify.logistic(61), gate_of(activation("sigmoid"))
+        gate, sigmoid = verify.annihilation.logistic(61), gate_of(activation("sigmoid"))
         overlap = Overlap(sigmoid, sigmoid)
         for place in (arb(1), arb(-1) / 3):
             for order in (0, 1):
