@@ -77,9 +77,7 @@ def _count() -> str:
 
 
 def _block(paper: str, row: dict[str, Any], recorded: dict[str, dict[str, Any]]) -> str:
-    shown = recorded[row["claim"]]
-    about = f"measured {number(shown['measured'])}, bound {shown['relation']} {number(shown['bound'])}"
-    about = about if shown["verdict"] == "fails" else shown["verdict"]
+    about = _seen(recorded[row["claim"]]) if row["claim"] in recorded else "not recorded yet"
     proofs = standing(papers.get(paper).settled(row["claim"]))
     about += f"; {proofs} by [ball arithmetic](proved.md)" if proofs else ""
     held = f" ({', '.join(row['holds'])})" if row.get("holds") else ""
@@ -91,6 +89,11 @@ def _block(paper: str, row: dict[str, Any], recorded: dict[str, dict[str, Any]])
         *([f"- *Our reading.* {row['reading']}"] if "reading" in row else []),
     ]
     return f"### {row['where']}: {row['kind']}\n\n" + "\n".join(lines)
+
+
+def _seen(shown: dict[str, Any]) -> str:
+    about = f"measured {number(shown['measured'])}, bound {shown['relation']} {number(shown['bound'])}"
+    return about if shown["verdict"] == "fails" else str(shown["verdict"])
 
 
 def pages() -> dict[Path, str]:
