@@ -39,7 +39,7 @@ def test_a_proof_is_made_and_verified(proof):
 def test_what_a_study_ships_is_verified_by_its_name():
     done = call("verify", "soft_moe", "both_layers")
     assert done.exit_code == 0, done.output
-    assert done.stdout.count(": proved. ") == 4 and "SM-L1-printed.json" in done.stdout
+    assert done.stdout.count(": proved. ") == 8 and "SM-L1-printed.json" in done.stdout
 
 
 def test_check_shows_what_is_proved():

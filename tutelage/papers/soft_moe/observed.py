@@ -156,7 +156,7 @@ def induction(run: Run, *, delta: float = DELTA, beta: float = BETA_6) -> xr.Dat
     >>> study = tt.papers.soft_moe(dim=10**8, teachers=2, students=4, init="orthonormal", until=2000.0)
     >>> run = study.flow(record=tt.Record(100, own=ERRORS))
     >>> found = induction(run)
-    >>> run.eps_3.dims, found["t_c"].dims, found["condition_2"].values[0, 0]
+    >>> run.eps_3.dims, found["t_c"].dims, bool(found["condition_2"].values[0, 0])
     (('seed', 'time', 'level'), ('seed', 'level'), True)
 
     ```
