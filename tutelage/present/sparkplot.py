@@ -59,7 +59,7 @@ def _marked(marks: Mapping[str, float], x: NDArray[np.floating], log: bool, widt
             place += 1
         if place < width:
             cells[place] = letter
-    return "".join(["  ", *cells]).rstrip()
+    return "".join([" ", *cells]).rstrip()
 
 
 def _logarithmic(positive: NDArray[np.floating]) -> bool:
